@@ -1,0 +1,1 @@
+"""The Dagster code location: it decides when; the state store decides who."""

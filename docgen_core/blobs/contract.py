@@ -1,0 +1,87 @@
+"""The contract of a blob store. Keys are '/'-separated, relative, and cannot leave the root.
+
+What belongs here: what every store promises. What does not: a scheme, a client, a path.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+
+@dataclass(frozen=True, slots=True)
+class BlobInfo:
+    """One listed blob: its key and its size in bytes."""
+
+    key: str
+    size: int
+
+
+class BlobStore(ABC):
+    """Whole objects under keys. Every put is atomic and durable when it returns.
+
+    Errors: `BlobMissing` (get, open, size), `BlobExists` (create-only put),
+    `UsageError` (a key that is not one), `StorageFailed` (no space, no permission, out of reach).
+    """
+
+    uri: str
+    """The URI that opens this store again in another process."""
+
+    @abstractmethod
+    def put(self, key: str, data: bytes, *, create_only: bool = False) -> None:
+        """Publish `data` under `key`, replacing what is there unless `create_only`."""
+
+    @abstractmethod
+    def get(self, key: str) -> bytes:
+        """The whole blob."""
+
+    @abstractmethod
+    def open(self, key: str) -> BinaryIO:
+        """A seekable reader of the blob, for objects too large to hold in memory."""
+
+    @abstractmethod
+    def size(self, key: str) -> int:
+        """Bytes of the blob."""
+
+    @abstractmethod
+    def delete(self, key: str) -> None:
+        """Remove the blob; a missing one is no error."""
+
+    @abstractmethod
+    def iter_keys(self, prefix: str = "", *, after: str = "") -> Iterator[BlobInfo]:
+        """Blobs whose key starts with `prefix` and sorts behind `after`, in key order (code points)."""
+
+    @abstractmethod
+    def iter_prefixes(self, prefix: str = "", *, delimiter: str = "/") -> Iterator[str]:
+        """The distinct continuations of `prefix` up to and with the next delimiter, in order."""
+
+    def exists(self, key: str) -> bool:
+        """Whether a blob stands under `key`."""
+        from docgen_core.errors import BlobMissing
+
+        try:
+            self.size(key)
+        except BlobMissing:
+            return False
+        return True
+
+    def put_same(self, key: str, data: bytes) -> bool:
+        """Create `key`, or find these very bytes there. True when this call wrote it.
+
+        Raises `BlobExists` when other bytes stand there. This is how whatever has one right
+        content (plan, root manifest, markers) is published by any number of workers.
+        """
+        from docgen_core.errors import BlobExists
+
+        try:
+            self.put(key, data, create_only=True)
+        except BlobExists:
+            if self.get(key) != data:
+                raise
+            return False
+        return True
+
+    def close(self) -> None:
+        """Give back connections and handles."""
