@@ -1,0 +1,1 @@
+"""Blob stores: whole objects under keys, chosen by URI scheme."""

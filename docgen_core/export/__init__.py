@@ -1,0 +1,1 @@
+"""Export: from a run's golden shards to tables, through one sink contract."""

@@ -1,0 +1,1 @@
+"""Document types, found by entry point."""

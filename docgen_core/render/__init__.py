@@ -1,0 +1,1 @@
+"""From a page to a file with exact boxes and equal bytes."""

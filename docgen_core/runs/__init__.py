@@ -1,0 +1,1 @@
+"""A run's life: plan, drain, shards, manifest, finalise, verify."""

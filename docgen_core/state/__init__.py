@@ -1,0 +1,1 @@
+"""State stores: the coordination contract, chosen by URI scheme."""

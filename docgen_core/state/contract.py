@@ -209,9 +209,7 @@ class StateStore(ABC):
         """The run, by a strong read. Raises `RunUnknown`."""
 
     @abstractmethod
-    def list_runs(
-        self, states: Collection[RunState] | None = None, *, after: str = "", limit: int = 100
-    ) -> list[Run]:
+    def list_runs(self, states: Collection[RunState] | None = None, *, after: str = "", limit: int = 100) -> list[Run]:
         """Runs in run-id order behind `after`. No table scan."""
 
     @abstractmethod
@@ -261,7 +259,8 @@ class StateStore(ABC):
     @abstractmethod
     def fail_unit(self, lease: Lease, error: str, *, retry_seconds: float | None = None) -> UnitState:
         """Record a failed attempt: PENDING again after `retry_seconds` while attempts are left
-        and it is given, else FAILED. Returns which. Raises `LeaseLost`."""
+        and it is given, else FAILED. Returns which. Raises `LeaseLost`.
+        """
 
     @abstractmethod
     def release(self, lease: Lease, *, not_before_seconds: float = 0.0) -> None:
@@ -274,14 +273,16 @@ class StateStore(ABC):
     @abstractmethod
     def reclaim_expired_units(self, run_id: str) -> int:
         """Expired units pending again (or FAILED at the cap), each by a conditional write on the
-        generation and heartbeat it read. Returns how many."""
+        generation and heartbeat it read. Returns how many.
+        """
 
     @abstractmethod
     def units(
         self, run_id: str, states: Collection[UnitState] | None = None, *, after: int = -1, limit: int = 1000
     ) -> list[Unit]:
         """Unit rows in index order behind `after`. Units that were never claimed have no row
-        and are not listed."""
+        and are not listed.
+        """
 
     @abstractmethod
     def progress(self, run_id: str) -> Progress:
@@ -293,12 +294,14 @@ class StateStore(ABC):
     def begin_finalize(self, run_id: str) -> Run:
         """RUNNING → FINALIZING when every unit is DONE by a strong read; already FINALIZING or
         COMPLETED is returned as it is. Raises `RunIncomplete` with the gap's indices,
-        `RunCancelled`, or `WrongRunState` when paused."""
+        `RunCancelled`, or `WrongRunState` when paused.
+        """
 
     @abstractmethod
     def complete_run(self, run_id: str, root_digest: str) -> Run:
         """FINALIZING → COMPLETED with the root's digest. COMPLETED with the same digest is fine,
-        with another raises `RootConflict`."""
+        with another raises `RootConflict`.
+        """
 
     @abstractmethod
     def close(self) -> None:
