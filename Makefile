@@ -1,0 +1,52 @@
+# `make demo` and `make test` are the two commands of the README; the rest is for those who work on docgen.
+.DEFAULT_GOAL := help
+.PHONY: help demo test ui prove bench lint lock clean
+SHELL := /bin/bash
+
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+
+export DAGSTER_HOME ?= $(CURDIR)/.dagster
+
+help: ## This list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(STAMP): requirements.lock pyproject.toml
+	@deploy/venv.sh "$(PYTHON)" "$(VENV)" "$(UV_VERSION)"
+	@touch $@
+
+demo: $(STAMP) ## From nothing to invoices, their golden set in DuckDB, and the Dagster runs that made them
+	@deploy/system.sh chromium
+	@$(BIN)/python deploy/demo.py
+
+ui: $(STAMP) ## The Dagster UI on http://127.0.0.1:3000
+	@$(BIN)/python deploy/demo.py --prepare
+	@$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p $${PORT:-3000}
+
+test: $(STAMP) ## Lint, types, and every test at its stated smaller size
+	@deploy/system.sh chromium poppler
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/pytest -q --cov --cov-report=term:skip-covered
+
+lint: $(STAMP) ## Style, docstrings, types, and which package may import which
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check -q .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+prove: $(STAMP) ## The tests at their full figures (an hour and more)
+	@deploy/system.sh chromium poppler
+	@DOCGEN_PROVE=1 $(BIN)/pytest -q
+
+bench: $(STAMP) ## Every speed claim, each against a baseline in the same run
+	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file --check || exit 1; done
+
+lock: ## Resolve the lock anew, keeping versions that still fit
+	@UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --extra dagster --group dev \
+		--no-emit-index-url --no-annotate --generate-hashes --universal --python-version 3.11 -q -o requirements.lock
+
+clean: ## Remove what the demo and the tests made (not the environment)
+	@rm -rf .docgen .dagster .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
