@@ -1,0 +1,98 @@
+"""The command tree, and how an error becomes one line and an exit code.
+
+Exit codes: 0 done (or nothing to claim, or paused), 1 damage, 2 wrong use, 3 not complete,
+4 cancelled, 130 and 143 signalled with the leases handed back.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import click
+import typer
+
+from docgen_core import __version__
+from docgen_core.cli import doctor, manage, observe, produce
+from docgen_core.errors import DocgenError
+
+app = typer.Typer(
+    name="docgen",
+    help="Synthetic business documents with their golden set: every printed value, exact, with its box on the page.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+catalogue = typer.Typer(help="Companies and what they sell.", no_args_is_help=True)
+app.add_typer(catalogue, name="catalogue", rich_help_panel="Make")
+
+for name, command in {"plan": produce.plan, "work": produce.work, "generate": produce.generate}.items():
+    app.command(name, rich_help_panel="Make")(command)
+catalogue.command("build")(produce.build_catalogue)
+for name, command in {
+    "status": observe.status,
+    "failures": observe.failures,
+    "verify": observe.verify,
+    "show": observe.show,
+    "doctor": doctor.doctor,
+}.items():
+    app.command(name, rich_help_panel="Look")(command)
+for name, command in {
+    "pause": manage.pause,
+    "resume": produce.resume,
+    "cancel": manage.cancel,
+    "withdraw": manage.withdraw,
+    "gc": manage.collect_garbage,
+}.items():
+    app.command(name, rich_help_panel="Steer")(command)
+app.command("export", rich_help_panel="Use")(manage.export)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"docgen {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> NoReturn:
+    """Run the command line; never shows a traceback for what a user can meet."""
+    try:
+        code = app(standalone_mode=False)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        if isinstance(error, click.UsageError) and not error.message:
+            _leave("", error.exit_code)
+        _leave(error.format_message(), 2, context.command_path if context else "docgen")
+    except (click.Abort, KeyboardInterrupt):
+        _leave("interrupted", 130)
+    except DocgenError as error:
+        _leave(str(error), error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has left; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO}:
+            raise
+        place = f" at {error.filename}" if error.filename else ""
+        _leave(f"the disk refused a read or a write{place}: {error.strerror}; make room or fix the rights", 3)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave(message: str, code: int, command: str = "docgen") -> NoReturn:
+    if message:
+        line = " ".join(message.split())
+        print(f"{command}: {line}", file=sys.stderr)  # noqa: T201  the one place where an error is told
+    sys.exit(code)

@@ -1,0 +1,51 @@
+"""What a command says: tables and a bar at a terminal, one JSON object a line in a pipe.
+
+Results go to standard output; what explains them goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+err = Console(stderr=True, highlight=False)
+out = Console(highlight=False)
+
+
+def at_terminal() -> bool:
+    """Whether a person is reading standard output."""
+    return sys.stdout.isatty()
+
+
+def note(message: str) -> None:
+    """A line about what is going on, for people."""
+    err.print(message, markup=False, soft_wrap=True)
+
+
+def emit(event: str, **fields: Any) -> None:
+    """One JSON event on standard output, whole, even with other processes writing there."""
+    line = json.dumps({"event": event, **fields}, ensure_ascii=False, default=str) + "\n"
+    sys.stdout.write(line)
+    sys.stdout.flush()
+
+
+def result(fields: Mapping[str, Any]) -> None:
+    """A command's result as one JSON object."""
+    sys.stdout.write(json.dumps(fields, ensure_ascii=False, indent=2 if at_terminal() else None, default=str) + "\n")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
+    """A table at a terminal; tab-separated lines in a pipe."""
+    if not at_terminal():
+        for row in rows:
+            sys.stdout.write("\t".join("" if cell is None else str(cell) for cell in row) + "\n")
+        return
+    grid = Table(*columns, title=title, title_justify="left", header_style="bold")
+    for row in rows:
+        grid.add_row(*("" if cell is None else str(cell) for cell in row))
+    out.print(grid)

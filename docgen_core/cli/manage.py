@@ -1,0 +1,76 @@
+"""Commands that steer runs and use what they made: pause, cancel, withdraw, gc, export."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from docgen_core.cli import console
+from docgen_core.cli.options import AsJson, Blobs, RunId, Sink, State, places
+
+
+def pause(run: RunId, state: State = None, blobs: Blobs = None) -> int:
+    """Stop claims; each worker finishes the unit in hand. `resume` goes on."""
+    with places(state, blobs) as here:
+        here.state.pause(run)
+    console.note(f"run {run!r} is paused; `docgen resume {run}` goes on")
+    return 0
+
+
+def cancel(run: RunId, state: State = None, blobs: Blobs = None) -> int:
+    """End a run for good: workers stop at their next renewal; what is done stays where it is."""
+    with places(state, blobs) as here:
+        here.state.cancel(run)
+    console.note(f"run {run!r} is cancelled")
+    return 0
+
+
+def withdraw(run: RunId, state: State = None, blobs: Blobs = None, sink: Sink = None) -> int:
+    """Take a sealed run back: a tombstone that every reader honours. With --sink its rows go too."""
+    from docgen_core.runs.withdraw import withdraw as put_tombstone
+
+    with places(state, blobs) as here:
+        put_tombstone(run, here.blobs)
+        if sink is not None:
+            from docgen_core.export import open_sink
+            from docgen_core.settings import absolute_uri
+
+            with closing(open_sink(absolute_uri(sink))) as target:
+                target.remove(run)
+    console.note(f"run {run!r} is withdrawn" + ("" if sink is None else f", and its rows are gone from {sink}"))
+    return 0
+
+
+def export(run: RunId, sink: Sink = None, as_json: AsJson = False, state: State = None, blobs: Blobs = None) -> int:
+    """Load a sealed run's golden tables into a sink. Exporting again replaces, it never doubles."""
+    from docgen_core.export import export_run, open_sink
+    from docgen_core.settings import load_settings
+
+    uri = load_settings(sink=sink).sink
+    with places(state, blobs) as here, closing(open_sink(uri)) as target:
+        report = export_run(run, blobs=here.blobs, sink=target)
+    if as_json or not console.at_terminal():
+        console.result({"run": run, "sink": uri, "rows": dict(report.rows), "leftovers": report.leftovers})
+    else:
+        console.table(("table", "rows"), sorted(report.rows.items()), title=f"run {run} in {uri}")
+    return 0
+
+
+def collect_garbage(
+    older_than: Annotated[
+        float, typer.Option("--older-than-hours", min=0, help="Only temporary files at least this old.")
+    ] = 24.0,
+    withdrawn: Annotated[bool, typer.Option("--withdrawn", help="Also the blobs of withdrawn runs.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and leave it.")] = False,
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """Remove what no manifest names and nobody will finish: temporary files, superseded attempts."""
+    from docgen_core.runs.gc import collect
+
+    with places(state, blobs) as here:
+        report = collect(here.blobs, older_than_seconds=older_than * 3600, withdrawn=withdrawn, dry_run=dry_run)
+    console.result({"removed": report.removed, "bytes": report.bytes, "dry_run": dry_run, "keys": list(report.keys)})
+    return 0

@@ -1,0 +1,216 @@
+"""Commands that make things: plan, work, generate, resume, catalogue build.
+
+The work is `work_run`'s, in this process for one worker or in a fleet's processes for more.
+When a fleet's workers have ended, the *store* says how the run stands; their exit codes do not.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from docgen_core.cli import console
+from docgen_core.cli.options import (
+    Blobs,
+    BusinessType,
+    Catalogue,
+    Companies,
+    Condition,
+    Documents,
+    Jurisdiction,
+    Layout,
+    Locale,
+    Places,
+    RunId,
+    Seed,
+    State,
+    UnitSize,
+    Workers,
+    places,
+    selection_of,
+)
+from docgen_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from docgen_core.runs.drain import UnitEvent
+    from docgen_core.runs.plan import PlannedRun, RunRequest
+    from docgen_core.runs.selection import Selection
+
+DEFAULT_CATALOGUE = "default"
+DEFAULT_COMPANIES = 120
+"""Companies of the catalogue that is built when there is none."""
+
+
+def plan(
+    run: RunId,
+    documents: Documents = 100,
+    seed: Seed = 0,
+    locale: Locale = None,
+    jurisdiction: Jurisdiction = None,
+    layout: Layout = None,
+    business_type: BusinessType = None,
+    condition: Condition = None,
+    companies: Companies = None,
+    unit_size: UnitSize = None,
+    tasks: Annotated[int | None, typer.Option("--tasks", min=1, help="Warn when these are too many workers.")] = None,
+    catalogue: Catalogue = None,
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """Plan a run without working on it; planning it again changes nothing."""
+    from docgen_core.runs.plan import fleet_warning
+
+    selection = selection_of(locale, jurisdiction, layout, business_type, condition, companies)
+    with places(state, blobs, catalogue) as here:
+        planned = _planned(here, run, documents, seed, selection, unit_size, workers=1)
+        marker = planned.run.marker
+        if tasks and (warning := fleet_warning(marker.total_units, tasks)):
+            console.note(warning)
+        console.result(
+            {
+                "run": run,
+                "created": planned.created,
+                "documents": marker.total_items,
+                "units": marker.total_units,
+                "unit_size": marker.unit_size,
+                "catalogue": marker.spec["catalogue"],
+            }
+        )
+    return 0
+
+
+def work(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Runs to drain, one after the other.")],
+    workers: Workers = 1,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Leave when nothing is left to claim.")] = False,
+    units: Annotated[
+        str | None, typer.Option("--units", metavar="1,4-7", help="Work on these units only.", show_default=False)
+    ] = None,
+    until_stdin_closes: Annotated[
+        bool, typer.Option("--until-stdin-closes", help="Stop, handing leases back, when standard input ends.")
+    ] = False,
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """Drain planned runs: claim, generate, render, publish. Any number of workers, anywhere."""
+    within = _unit_set(units)
+    with places(state, blobs) as here:
+        for run in runs:
+            here.state.run(run)
+        with _stopping(until_stdin_closes) as stop:
+            codes = [_drain(here, run, workers, stop, wait=not no_wait, within=within) for run in runs]
+    return max(codes)
+
+
+def generate(
+    run: RunId,
+    documents: Documents = 100,
+    workers: Workers = 1,
+    seed: Seed = 0,
+    locale: Locale = None,
+    jurisdiction: Jurisdiction = None,
+    layout: Layout = None,
+    business_type: BusinessType = None,
+    condition: Condition = None,
+    companies: Companies = None,
+    unit_size: UnitSize = None,
+    catalogue: Catalogue = None,
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """Plan a run and drain it. The same command again resumes it, and ends at once when it is done."""
+    selection = selection_of(locale, jurisdiction, layout, business_type, condition, companies)
+    with places(state, blobs, catalogue) as here, _stopping() as stop:
+        planned = _planned(here, run, documents, seed, selection, unit_size, workers)
+        for warning in planned.warnings:
+            console.note(warning)
+        return _drain(here, run, workers, stop)
+
+
+def resume(run: RunId, workers: Workers = 1, state: State = None, blobs: Blobs = None) -> int:
+    """Clear a pause, give failed units their attempts back, reclaim expired ones, and drain."""
+    from docgen_core.runs.drain import reopen_run
+
+    with places(state, blobs) as here, _stopping() as stop:
+        reopened = reopen_run(here.state, run)
+        console.note(
+            f"run {run!r}: {reopened.reset} failed units reset, {reopened.reclaimed} expired leases reclaimed"
+        )
+        return _drain(here, run, workers, stop)
+
+
+def build_catalogue(
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Name of the catalogue version.")],
+    companies: Annotated[int, typer.Option("--companies", min=1, max=10_000_000)] = DEFAULT_COMPANIES,
+    products: Annotated[int, typer.Option("--products", min=1, max=1_000, help="Products a company.")] = 24,
+    range_width: Annotated[int, typer.Option("--range", min=1, max=10_000, help="Companies to a unit.")] = 30,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """Build a catalogue version: a run over company ranges, key-free and deterministic."""
+    with places(state, blobs) as here, _stopping() as stop:
+        return _build(here, version, companies, products, range_width, seed, workers, stop)
+
+
+def _build(
+    here: Places,
+    version: str,
+    companies: int,
+    products: int,
+    range_width: int,
+    seed: int,
+    workers: int,
+    stop: Stop,
+) -> int:
+    from docgen_core.runs.catalogue import build_catalogue_run
+    from docgen_core.runs.selection import CatalogueSpec
+
+    spec = CatalogueSpec(companies=companies, products=products, range_width=range_width, seed=seed)
+    planned = build_catalogue_run(here.state, here.blobs, version, spec)
+    return _drain(here, planned.run.run_id, workers, stop)
+
+
+def _planned(
+    here: Places, run: str, documents: int, seed: int, selection: Selection, unit_size: int | None, workers: int
+) -> PlannedRun:
+    from docgen_core.runs.plan import RunRequest, create_run
+
+    version = here.settings.catalogue or _catalogue_in_use(here, run) or _any_catalogue(here, workers)
+    request = RunRequest(
+        run_id=run, documents=documents, seed=seed, selection=selection, catalogue=version, unit_size=unit_size
+    )
+    return create_run(here.state, here.blobs, request, workers=workers)
+
+
+def _catalogue_in_use(here: Places, run: str) -> str | None:
+    """The catalogue a planned run pins: a newer one must not make its resumption a conflict."""
+    from docgen_core.errors import RunUnknown
+
+    try:
+        pinned = here.state.run(run).marker.spec.get("catalogue")
+    except RunUnknown:
+        return None
+    return str(pinned["version"]) if isinstance(pinned, dict) else None
+
+
+def _any_catalogue(here: Places, workers: int) -> str:
+    from docgen_core.runs.catalogue import newest_catalogue
+
+    version = newest_catalogue(here.state, here.blobs)
+    if version is None:
+        console.note(f"no catalogue here yet: building a small one, {DEFAULT_CATALOGUE!r}, first")
+        with _stopping() as stop:
+            code = _build(here, DEFAULT_CATALOGUE, DEFAULT_COMPANIES, 24, 30, 0, workers, stop)
+        if code:
+            raise typer.Exit(code)
+        version = DEFAULT_CATALOGUE
+    return version
