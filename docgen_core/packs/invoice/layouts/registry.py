@@ -1,0 +1,120 @@
+"""Which layouts there are and what each is fit for; how they look stands in their templates.
+
+What does not belong here: the choice for a company (its identity makes it, from these facts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+A4 = "A4"
+LETTER = "Letter"
+RECEIPT = "receipt"
+"""A strip 80 mm wide, as long as its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutInfo:
+    """What a layout can carry. An empty set of constraints means any."""
+
+    name: str
+    papers: tuple[str, ...]
+    kinds: tuple[str, ...]
+    """Document kinds: `invoice`, `receipt`."""
+    languages: tuple[str, ...]
+    """Languages (`de`) in whose countries such a document is usual; empty: everywhere."""
+    billing_models: tuple[str, ...]
+    """Billing models whose lines it has room for; empty: every model."""
+    business_types: tuple[str, ...]
+    """Business types that send such documents; empty: every type."""
+    most_lines: int
+    """Lines up to which it stays readable; a document with more wants another layout."""
+    table_styles: tuple[str, ...]
+    """Values of `Identity.table_style` that it knows."""
+    reading_order: str
+    """What an eye meets, in order."""
+
+    @property
+    def many_pages(self) -> bool:
+        """Whether it is made to run over many pages."""
+        return self.most_lines > MANY_PAGES_LINES
+
+    def suits(self, *, kind: str, paper: str, language: str, billing_model: str, business_type: str) -> bool:
+        """Whether a company of this kind would send it."""
+        return (
+            kind in self.kinds
+            and paper in self.papers
+            and language in (self.languages or (language,))
+            and billing_model in (self.billing_models or (billing_model,))
+            and business_type in (self.business_types or (business_type,))
+        )
+
+
+MANY_PAGES_LINES = 200
+_STYLES = ("ruled", "striped", "plain", "boxed")
+
+LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
+    {
+        info.name: info
+        for info in (
+            LayoutInfo(
+                name="letter",
+                papers=(A4, LETTER),
+                kinds=("invoice",),
+                languages=(),
+                billing_models=(),
+                business_types=(),
+                most_lines=60,
+                table_styles=_STYLES,
+                reading_order="logo, buyer's address in the window, facts at the right, table, totals lower right, footer",
+            ),
+            LayoutInfo(
+                name="ledger",
+                papers=(A4, LETTER),
+                kinds=("invoice",),
+                languages=(),
+                billing_models=(),
+                business_types=(),
+                most_lines=2_000,
+                table_styles=("ruled", "striped", "plain"),
+                reading_order="title and facts in one band, parties, dense table over pages, tax table and totals, payment",
+            ),
+            LayoutInfo(
+                name="sidebar",
+                papers=(A4, LETTER),
+                kinds=("invoice",),
+                languages=(),
+                billing_models=(),
+                business_types=(),
+                most_lines=40,
+                table_styles=("ruled", "striped", "plain"),
+                reading_order="amount due at the upper left, totals and payment below it, then buyer and items at the right",
+            ),
+            LayoutInfo(
+                name="boxed",
+                papers=(A4, LETTER),
+                kinds=("invoice",),
+                languages=(),
+                billing_models=(),
+                business_types=(),
+                most_lines=60,
+                table_styles=("boxed",),
+                reading_order="centred title, buyer left and seller with seal right, amount in a box, ruled form, totals in it",
+            ),
+            LayoutInfo(
+                name="receipt",
+                papers=(RECEIPT,),
+                kinds=("receipt",),
+                languages=(),
+                billing_models=("flat", "per_unit"),
+                business_types=(),
+                most_lines=80,
+                table_styles=("plain",),
+                reading_order="seller centred, items with quantity × price, total, tax table, number and date last",
+            ),
+        )
+    }
+)
+"""Every layout by name."""
