@@ -77,11 +77,14 @@ class Line:
     net_amount: Decimal
     """line_total − discount_amount."""
     tax_category: str
-    """UNCL 5305: S standard, AA reduced, Z zero-rated, E exempt, O out of scope."""
+    """UNCL 5305: S standard, AA reduced, Z zero-rated, E exempt, O out of scope, AE reverse charge."""
     tax_rate: Decimal
     """Percent."""
     tax_amount: Decimal | None
-    """Under the policy `per_line`; None under `per_bucket`."""
+    """Under the policy `per_line`; None under `per_bucket` and for what is not counted."""
+    document_discount_share: Decimal | None = None
+    """Under `per_line`, the part of the document discount that this line's tax is reduced by:
+    tax_amount = (net_amount − document_discount_share) × rate. None where `tax_amount` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,9 @@ class TaxLine:
     base: Decimal
     """line_total − discount_share."""
     tax: Decimal
+    reason: str | None = None
+    """Why no tax is charged (categories E, O and AE need one), in the document's language; it
+    also stands among the invoice's notes, so that it is printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,8 @@ class Payment:
     """`bank_transfer` or `paid` (a receipt)."""
     account: tuple[tuple[str, str], ...]
     """(label, value) pairs as printed: IBAN and BIC, routing and account number, 銀行 支店 口座."""
+    account_columns: tuple[str, ...] = ()
+    """For each pair of `account`, the column of the `invoices` table that holds its value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,293 @@
+"""The invoice's golden tables: one declaration a column, from which all else follows.
+
+A column is declared once, with its type, its description and the place in the invoice that it
+is read from. Schemas, rows and the canonical text of a printed value (`value_of`) come from the
+same declaration, so a box on the page and a cell of the golden set cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from operator import attrgetter
+from typing import Any
+
+import pyarrow as pa
+
+from docgen_core.golden import DECIMAL, KEY_FIELDS, column
+from docgen_core.money import plain
+from docgen_core.packs.contract import Row
+from docgen_core.packs.invoice.model import Invoice, Line, Party, Registration, TaxLine
+
+INVOICE_ROW_KEY = "1"
+"""The `invoices` table has one row a document; lines and buckets are keyed by their number."""
+
+REGISTRATION_COLUMNS = {
+    "DE:VAT": "tax_id",
+    "DE:STNR": "tax_number",
+    "DE:HR": "register_number",
+    "US:EIN": "tax_id",
+    "US:PERMIT": "tax_number",
+    "JP:T": "tax_id",
+    "JP:CN": "register_number",
+}
+"""Scheme of a registration → its column, after `seller_` or `buyer_`."""
+
+
+def registration_column(role: str, registration: Registration) -> str:
+    """Column of the `invoices` table for a printed registration; `role` is `seller` or `buyer`."""
+    return f"{role}_{REGISTRATION_COLUMNS[registration.scheme]}"
+
+
+class Digits(Enum):
+    """How a decimal is written in canonical form."""
+
+    AMOUNT = "amount"
+    """Exactly the currency's minor units."""
+    PRICE = "price"
+    """At least the currency's minor units, and every digit the price has beyond them."""
+    NUMBER = "number"
+    """No needless zero: quantities, rates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A declared column and where its value stands."""
+
+    field: pa.Field
+    get: Callable[[Any], Any]
+    digits: Digits | None = None
+
+
+def _of(
+    kind: pa.DataType, name: str, description: str, source: str | Callable[[Any], Any] = "", *, optional: bool = False
+) -> Column:
+    """A column that is no amount, read from the attribute path `source` (by default, its name)."""
+    get = source if callable(source) else attrgetter(source or name)
+    return Column(column(name, kind, description, nullable=optional), get)
+
+
+def _text(name: str, description: str, source: str | Callable[[Any], Any] = "", *, optional: bool = False) -> Column:
+    return _of(pa.string(), name, description, source, optional=optional)
+
+
+def _number(
+    name: str, digits: Digits, description: str, source: str | Callable[[Any], Any] = "", *, optional: bool = False
+) -> Column:
+    get = source if callable(source) else attrgetter(source or name)
+    return Column(column(name, DECIMAL, description, nullable=optional), get, digits)
+
+
+def _amount(name: str, description: str, source: str = "", *, optional: bool = False) -> Column:
+    return _number(name, Digits.AMOUNT, description, source, optional=optional)
+
+
+def _party(role: str, *, optional: bool) -> list[Column]:
+    """The columns of the seller or the buyer; all are null where the document has no buyer."""
+
+    def read(part: Callable[[Party], Any]) -> Callable[[Invoice], Any]:
+        def get(invoice: Invoice) -> Any:
+            party = getattr(invoice, role)
+            return None if party is None else part(party)
+
+        return get
+
+    def registered(suffix: str) -> Callable[[Invoice], Any]:
+        return read(
+            lambda party: next(
+                (entry.value for entry in party.registrations if REGISTRATION_COLUMNS[entry.scheme] == suffix), None
+            )
+        )
+
+    def one(suffix: str, description: str, get: Callable[[Invoice], Any], *, empty: bool = False) -> Column:
+        return _text(f"{role}_{suffix}", f"The {role}'s {description}.", get, optional=optional or empty)
+
+    return [
+        one("name", "name", read(lambda party: party.name)),
+        one("address", "address as printed, lines set apart by newlines", read(lambda p: "\n".join(p.address_lines))),
+        one("country", "country, ISO 3166-1 alpha-2", read(lambda party: party.country)),
+        one("tax_id", "USt-IdNr., EIN or 適格請求書発行事業者登録番号", registered("tax_id"), empty=True),
+        one("tax_number", "Steuernummer or sales-tax permit", registered("tax_number"), empty=True),
+        one("register_number", "Handelsregister entry or 法人番号", registered("register_number"), empty=True),
+        one("phone", "telephone number", read(lambda party: party.phone), empty=True),
+        one("email", "e-mail address", read(lambda party: party.email), empty=True),
+        one("website", "web site", read(lambda party: party.website), empty=True),
+    ]
+
+
+ACCOUNT_COLUMNS = {
+    "bank_name": "Bank to pay to.",
+    "bank_branch": "Branch of the bank.",
+    "account_type": "Kind of account.",
+    "account_holder": "Name the account is held under.",
+    "iban": "IBAN, in groups of four as printed.",
+    "bic": "BIC of the bank.",
+    "routing_number": "ABA routing number.",
+    "account_number": "Account number.",
+}
+"""Columns that `Payment.account_columns` may name."""
+
+
+def _account(name: str) -> Callable[[Invoice], str | None]:
+    def get(invoice: Invoice) -> str | None:
+        payment = invoice.payment
+        named = zip(payment.account_columns, payment.account, strict=True)
+        return next((value for key, (_, value) in named if key == name), None)
+
+    return get
+
+
+_CURRENCY = _text("currency", "ISO 4217 code of the row's amounts.")
+_MINOR_UNITS = _of(pa.int32(), "minor_units", "Decimal places of the currency's amounts.")
+
+INVOICE_COLUMNS: tuple[Column, ...] = (
+    _of(pa.int64(), "company_id", "Company of the catalogue that issued the document."),
+    _text("jurisdiction", "The seller's country, ISO 3166-1 alpha-2."),
+    _text("locale", "CLDR locale of the printed texts."),
+    _CURRENCY,
+    _MINOR_UNITS,
+    _text("business_type", "What kind of business the seller is."),
+    _text("billing_model", "How the document bills: flat, per_unit, hourly, subscription, graduated."),
+    _text("kind", "invoice or receipt."),
+    _text("rounding_policy", "Where tax is rounded: per_line or per_bucket."),
+    _of(pa.bool_(), "prices_include_tax", "Whether unit prices hold tax."),
+    _text("number", "Number of the document, unique for its seller."),
+    _of(pa.date32(), "issue_date", "Date of the document."),
+    _of(pa.date32(), "due_date", "Day by which the amount due is to be paid.", optional=True),
+    _of(pa.date32(), "service_from", "First day of delivery or service.", optional=True),
+    _of(pa.date32(), "service_to", "Last day of delivery or service.", optional=True),
+    _text("order_number", "The buyer's order.", optional=True),
+    _text("customer_number", "The buyer's number with the seller.", optional=True),
+    *_party("seller", optional=False),
+    *_party("buyer", optional=True),
+    _text("payment_method", "bank_transfer, or paid.", "payment.method"),
+    _text("payment_terms", "Terms as printed.", "payment.terms"),
+    *(_text(name, description, _account(name), optional=True) for name, description in ACCOUNT_COLUMNS.items()),
+    _amount("lines_total", "Sum of the counted lines' net amounts.", "totals.lines_total"),
+    _number(
+        "document_discount_percent",
+        Digits.NUMBER,
+        "Discount on the whole document in per cent of lines_total, where it is given as such.",
+        "totals.document_discount_percent",
+        optional=True,
+    ),
+    _amount("document_discount", "Discount on the whole document; 0 where there is none.", "totals.document_discount"),
+    _amount("net_total", "lines_total − document_discount.", "totals.net_total"),
+    _amount("tax_total", "Sum of the buckets' taxes.", "totals.tax_total"),
+    _amount("gross_total", "net_total + tax_total.", "totals.gross_total"),
+    _amount("prepaid", "Paid in advance.", "totals.prepaid"),
+    _amount("amount_due", "gross_total − prepaid.", "totals.amount_due"),
+    _text("notes", "Mentions and notes as printed, set apart by newlines.", lambda invoice: "\n".join(invoice.notes)),
+    _text("layout", "Layout the page is set in."),
+)
+
+LINE_COLUMNS: tuple[Column, ...] = (
+    _of(pa.int32(), "line_number", "From 1, in printed order.", "number"),
+    _text("kind", "item, tier_parent, or tier_band (a part of the parent above it).", lambda line: line.kind.value),
+    _of(pa.int32(), "parent", "line_number of the tier_parent that a tier_band belongs to.", optional=True),
+    _of(pa.bool_(), "counted", "Whether net_amount counts towards the totals; a tier_band's does not."),
+    _text("sku", "The seller's item number.", optional=True),
+    _text("description", "What was sold, as printed."),
+    _text("detail", "Second line of small print.", optional=True),
+    _number("quantity", Digits.NUMBER, "Quantity.", optional=True),
+    _text("unit", "Unit as printed.", optional=True),
+    _text("unit_code", "Unit, UN/ECE Recommendation 20.", optional=True),
+    _number("unit_price", Digits.PRICE, "Price of one unit; none for a graduated price.", optional=True),
+    _amount("line_total", "quantity × unit_price, rounded half away from zero; a tier_parent's is its bands' sum."),
+    _number("discount_percent", Digits.NUMBER, "Line discount in per cent of line_total.", optional=True),
+    _amount("discount_amount", "Line discount; 0 where there is none."),
+    _amount("net_amount", "line_total − discount_amount."),
+    _text("tax_category", "UNCL 5305: S, AA, Z, E, O or AE."),
+    _number("tax_rate", Digits.NUMBER, "Tax rate in per cent."),
+    _amount("tax_amount", "Rounded tax of the line, under per_line.", optional=True),
+    _amount(
+        "document_discount_share",
+        "Under per_line: tax_amount = (net_amount − document_discount_share) × tax_rate.",
+        optional=True,
+    ),
+)
+
+TAX_COLUMNS: tuple[Column, ...] = (
+    _text("category", "UNCL 5305: S, AA, Z, E, O or AE."),
+    _number("rate", Digits.NUMBER, "Tax rate in per cent."),
+    _text("label", "Name of the tax as printed."),
+    _amount("line_total", "Sum of the counted lines' net amounts in this category and rate."),
+    _amount("discount_share", "The bucket's share of the document discount."),
+    _amount("base", "line_total − discount_share."),
+    _amount("tax", "Tax, rounded as the invoice's rounding_policy says."),
+    _text("reason", "Why no tax is charged, as printed.", optional=True),
+)
+
+
+def _schema(columns: Sequence[Column], *more: Column) -> pa.Schema:
+    return pa.schema([*KEY_FIELDS, *(entry.field for entry in (*columns, *more))])
+
+
+TABLES: dict[str, pa.Schema] = {
+    "invoices": _schema(INVOICE_COLUMNS),
+    "line_items": _schema(LINE_COLUMNS, _CURRENCY, _MINOR_UNITS),
+    "tax_lines": _schema(TAX_COLUMNS, _CURRENCY, _MINOR_UNITS),
+}
+
+_BY_NAME: dict[str, dict[str, Column]] = {
+    table: {entry.field.name: entry for entry in columns}
+    for table, columns in (("invoices", INVOICE_COLUMNS), ("line_items", LINE_COLUMNS), ("tax_lines", TAX_COLUMNS))
+}
+
+
+def rows(invoice: Invoice) -> dict[str, list[Row]]:
+    """Golden rows of the invoice, in printed order, without `run_id`, which the core sets."""
+    money = {"currency": invoice.currency, "minor_units": invoice.minor_units}
+    return {
+        "invoices": [_row(invoice, INVOICE_ROW_KEY, INVOICE_COLUMNS, invoice)],
+        "line_items": [_row(invoice, str(line.number), LINE_COLUMNS, line) | money for line in invoice.lines],
+        "tax_lines": [_row(invoice, str(tax.number), TAX_COLUMNS, tax) | money for tax in invoice.tax_lines],
+    }
+
+
+def value_of(invoice: Invoice, table: str, row_key: str, column: str) -> str:
+    """Canonical text of one golden cell, for the print log; empty where the cell is null.
+
+    Raises `KeyError` for a table, row or column that there is not: a layout's mistake.
+    """
+    entry = _BY_NAME[table][column]
+    return canonical(entry.get(_source(invoice, table, row_key)), entry.digits, invoice.minor_units)
+
+
+def canonical(value: Any, digits: Digits | None, minor_units: int) -> str:
+    """A golden value as text: decimals without exponent or needless zeros, ISO dates, text as it is."""
+    if value is None:
+        return ""
+    if isinstance(value, Decimal):
+        return plain(value, 0 if digits is Digits.NUMBER else minor_units)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _row(invoice: Invoice, row_key: str, columns: Sequence[Column], source: Any) -> Row:
+    row: Row = {
+        "document_id": invoice.document_id,
+        "catalogue_version": invoice.catalogue_version,
+        "row_key": row_key,
+    }
+    row.update((entry.field.name, entry.get(source)) for entry in columns)
+    return row
+
+
+def _source(invoice: Invoice, table: str, row_key: str) -> Invoice | Line | TaxLine:
+    """What a row is read from. Line and bucket numbers are their position, from 1."""
+    if table == "invoices":
+        if row_key != INVOICE_ROW_KEY:
+            raise KeyError(row_key)
+        return invoice
+    numbered: Sequence[Line] | Sequence[TaxLine] = invoice.lines if table == "line_items" else invoice.tax_lines
+    number = int(row_key)
+    if not 1 <= number <= len(numbered):
+        raise KeyError(row_key)
+    return numbered[number - 1]
