@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from docgen_core.errors import BlobExists, BlobMissing, UsageError
+
 
 @dataclass(frozen=True, slots=True)
 class BlobInfo:
@@ -17,6 +19,16 @@ class BlobInfo:
 
     key: str
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """What an unfinished put left behind: no blob, never listed, fit to be collected once it is old."""
+
+    name: str
+    size: int
+    modified_at: float
+    """Seconds since 1970, by the store's clock."""
 
 
 class BlobStore(ABC):
@@ -59,8 +71,6 @@ class BlobStore(ABC):
 
     def exists(self, key: str) -> bool:
         """Whether a blob stands under `key`."""
-        from docgen_core.errors import BlobMissing
-
         try:
             self.size(key)
         except BlobMissing:
@@ -73,8 +83,6 @@ class BlobStore(ABC):
         Raises `BlobExists` when other bytes stand there. This is how whatever has one right
         content (plan, root manifest, markers) is published by any number of workers.
         """
-        from docgen_core.errors import BlobExists
-
         try:
             self.put(key, data, create_only=True)
         except BlobExists:
@@ -82,6 +90,14 @@ class BlobStore(ABC):
                 raise
             return False
         return True
+
+    def iter_temporary(self) -> Iterator[Temporary]:
+        """What unfinished puts left behind. Stores that take whole objects leave nothing."""
+        return iter(())
+
+    def delete_temporary(self, name: str) -> None:
+        """Remove one of `iter_temporary`; a missing one is no error."""
+        raise UsageError(f"{self.uri} keeps no temporary files, so there is no {name!r}")
 
     def close(self) -> None:  # noqa: B027  most stores hold nothing open
         """Give back connections and handles."""
