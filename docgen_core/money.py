@@ -23,15 +23,16 @@ _HALF_UP = Context(prec=120, rounding=ROUND_HALF_UP, traps=[InvalidOperation])
 ZERO = Decimal(0)
 
 _MINOR_UNITS = {
-    **dict.fromkeys("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF".split(), 0),
-    **dict.fromkeys("BHD IQD JOD KWD LYD OMR TND".split(), 3),
-    **dict.fromkeys("CLF UYW".split(), 4),
+    **dict.fromkeys(("BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI"), 0),
+    **dict.fromkeys(("VND", "VUV", "XAF", "XOF", "XPF"), 0),
+    **dict.fromkeys(("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"), 3),
+    **dict.fromkeys(("CLF", "UYW"), 4),
 }
 """ISO 4217, list one. CLDR is not the source: its digits follow custom, not the standard (IQD, LAK, PKR 0)."""
 
 _USUAL_MINOR_UNITS = 2
 
-_NO_MINOR_UNITS = frozenset("XAU XAG XPD XPT XBA XBB XBC XBD XDR XSU XUA XTS XXX".split())
+_NO_MINOR_UNITS = frozenset(("XAU", "XAG", "XPD", "XPT", "XBA", "XBB", "XBC", "XBD", "XDR", "XSU", "XUA", "XTS", "XXX"))
 """Metals, units of account and test codes: ISO 4217 gives them no minor unit."""
 
 
@@ -99,7 +100,8 @@ def rounded(value: Decimal, places: int) -> Decimal:
 
 def has_places(amount: Decimal, places: int) -> bool:
     """Whether the amount carries exactly `places` decimal places and is not a negative zero."""
-    return amount.is_finite() and amount.as_tuple().exponent == -places and not (amount.is_zero() and amount.is_signed())
+    negative_zero = amount.is_zero() and amount.is_signed()
+    return amount.is_finite() and amount.as_tuple().exponent == -places and not negative_zero
 
 
 def plain(value: Decimal, places: int = 0) -> str:

@@ -253,16 +253,15 @@ def value_of(invoice: Invoice, table: str, row_key: str, column: str) -> str:
 
     Raises `KeyError` for a table, row or column that there is not: a layout's mistake.
     """
-    entry = _BY_NAME[table][column]
-    return canonical(entry.get(_source(invoice, table, row_key)), entry.digits, invoice.minor_units)
+    return canonical(table, column, _BY_NAME[table][column].get(_source(invoice, table, row_key)), invoice.minor_units)
 
 
-def canonical(value: Any, digits: Digits | None, minor_units: int) -> str:
-    """A golden value as text: decimals without exponent or needless zeros, ISO dates, text as it is."""
+def canonical(table: str, column: str, value: Any, minor_units: int) -> str:
+    """A cell's value as text: decimals without exponent or needless zeros, ISO dates, text as it is."""
     if value is None:
         return ""
     if isinstance(value, Decimal):
-        return plain(value, 0 if digits is Digits.NUMBER else minor_units)
+        return plain(value, 0 if _BY_NAME[table][column].digits is Digits.NUMBER else minor_units)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, bool):
