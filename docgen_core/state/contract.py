@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 SEGMENT_UNITS = 1_000
 """Units to a segment: what one strong read on the claim path covers."""
@@ -221,11 +222,17 @@ class StateStore(ABC):
 
     @abstractmethod
     def resume(self, run_id: str) -> Run:
-        """PAUSED → RUNNING. RUNNING, FINALIZING and COMPLETED stay as they are; CANCELLED raises."""
+        """PAUSED → RUNNING. RUNNING, FINALIZING and COMPLETED stay as they are.
+
+        Raises `RunCancelled`.
+        """
 
     @abstractmethod
     def cancel(self, run_id: str) -> Run:
-        """RUNNING or PAUSED → CANCELLED; workers learn at their next renewal. Too late from FINALIZING on."""
+        """RUNNING or PAUSED → CANCELLED; workers learn at their next renewal. Already cancelled is fine.
+
+        Raises `WrongRunState` from FINALIZING on: it is too late.
+        """
 
     # Units --------------------------------------------------------------------------------
 
@@ -238,7 +245,8 @@ class StateStore(ABC):
         Holds before, for each: run RUNNING and planned; unit pending and due, or its lease
         expired; attempts below the cap (an expired unit whose attempts are used up becomes
         FAILED instead). After: RUNNING, generation + 1, attempts + 1, lease stamped.
-        A lost race is the next candidate.
+        A lost race is the next candidate. Fewer than `limit` come where peers are seen at work
+        and little is left, so that the tail of a run is shared.
         """
 
     @abstractmethod
@@ -259,7 +267,9 @@ class StateStore(ABC):
     @abstractmethod
     def fail_unit(self, lease: Lease, error: str, *, retry_seconds: float | None = None) -> UnitState:
         """Record a failed attempt: PENDING again after `retry_seconds` while attempts are left
-        and it is given, else FAILED. Returns which. Raises `LeaseLost`.
+        and it is given, else FAILED. Returns which.
+
+        The same failure reported again is fine (the answer was lost). Raises `LeaseLost`.
         """
 
     @abstractmethod
@@ -268,7 +278,10 @@ class StateStore(ABC):
 
     @abstractmethod
     def reset_failed_units(self, run_id: str) -> int:
-        """FAILED → PENDING, attempts 0, generation kept; run RUNNING or PAUSED. Returns how many."""
+        """FAILED → PENDING, attempts 0, generation kept; run RUNNING or PAUSED. Returns how many.
+
+        Raises `RunCancelled`, or `WrongRunState` from FINALIZING on.
+        """
 
     @abstractmethod
     def reclaim_expired_units(self, run_id: str) -> int:
@@ -300,9 +313,15 @@ class StateStore(ABC):
     @abstractmethod
     def complete_run(self, run_id: str, root_digest: str) -> Run:
         """FINALIZING → COMPLETED with the root's digest. COMPLETED with the same digest is fine,
-        with another raises `RootConflict`.
+        with another raises `RootConflict`. Raises `WrongRunState` before FINALIZING, or `RunCancelled`.
         """
 
     @abstractmethod
     def close(self) -> None:
         """Give back connections. The store may not be used afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

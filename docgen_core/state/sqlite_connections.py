@@ -1,0 +1,195 @@
+"""SQLite connections for many processes and threads on one file: opened, retried, errors said in one line.
+
+What does not belong here: tables and statements other than those a connection needs to be sound.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+from weakref import WeakSet
+
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from docgen_core.errors import DocgenError, StateUnusable, StorageFailed
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x646F6367
+"""`docg`: marks a file as ours in SQLite's header."""
+
+BUSY_TIMEOUT_SECONDS = 5.0
+"""How long SQLite itself waits for another writer before a retry of ours."""
+
+PATIENCE_SECONDS = 120.0
+"""How long a call keeps retrying on a busy file before it fails."""
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+_retry_busy = Retrying(
+    retry=retry_if_exception(lambda error: isinstance(error, sqlite3.Error) and _primary_code(error) in _BUSY),
+    wait=wait_random_exponential(multiplier=0.005, max=0.25),
+    stop=stop_after_delay(PATIENCE_SECONDS),
+    reraise=True,
+)
+_inherited: list[sqlite3.Connection] = []
+"""Connections made before a fork, kept open: closing one here would disturb the parent's file."""
+
+
+class Connections:
+    """One connection a thread and process, all with the same settings."""
+
+    def __init__(self, path: Path, *, version: int, schema: tuple[str, ...]) -> None:
+        """Open `path`, creating it and its folder where missing.
+
+        Raises `StateUnusable` for a file that is not a state store of this `version`,
+        `StorageFailed` when it cannot be read or written.
+        """
+        self._path, self._version, self._schema = path, version, schema
+        self._local = threading.local()
+        self._open: WeakSet[_Connection] = WeakSet()
+        self._lock = threading.Lock()
+        self._closed = False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StateUnusable(f"cannot make the folder of state {path}: {error.strerror}") from None
+        self.read(lambda _: None)
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run statements that only read, each in its own snapshot."""
+        return self._attempt(lambda: work(self._connection()))
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in one immediate transaction; on a busy file it is run again from the start."""
+
+        def transaction() -> T:
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                # A full disk may have rolled the transaction back already.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            return result
+
+        return self._attempt(transaction)
+
+    def close(self) -> None:
+        """Close every thread's connection; later use raises `StateUnusable`."""
+        with self._lock:
+            self._closed = True
+            for connection in list(self._open):
+                if connection.pid == os.getpid():
+                    connection.close()
+            self._open.clear()
+
+    def _attempt(self, call: Callable[[], T]) -> T:
+        try:
+            return _retry_busy(call)
+        except sqlite3.Error as error:
+            raise _explained(error, self._path) from error
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StateUnusable(f"state {self._path} is closed")
+        connection: _Connection | None = getattr(self._local, "connection", None)
+        if connection is not None and connection.pid != os.getpid():
+            _inherited.append(connection)
+            connection = None
+        if connection is None:
+            connection = self._connect()
+            self._local.connection = connection
+            with self._lock:
+                self._open.add(connection)
+        return connection
+
+    def _connect(self) -> _Connection:
+        connection = sqlite3.connect(
+            self._path,
+            timeout=BUSY_TIMEOUT_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_Connection,
+        )
+        try:
+            if not self._is_ours(connection):
+                self._create(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _is_ours(self, connection: sqlite3.Connection) -> bool:
+        """True for a store of our version, False for an empty file. Raises `StateUnusable` for anything else."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if (application, version, objects) == (0, 0, 0):
+            return False
+        if application != APPLICATION_ID:
+            raise StateUnusable(f"{self._path} is another program's SQLite database; name another file for the state")
+        if version != self._version:
+            raise StateUnusable(
+                f"{self._path} is a state store of format {version}, this docgen reads format {self._version}; "
+                "use the docgen that wrote it, or name another file"
+            )
+        return True
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        """Make an empty file a state store, in one transaction: no process ever meets half of it."""
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise StateUnusable(f"the file system of {self._path} cannot hold a shared state store (no WAL)")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not self._is_ours(connection):
+                for statement in self._schema:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {self._version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that knows its process and can be referred to weakly, so that it ends with its thread."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.pid = os.getpid()
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _explained(error: sqlite3.Error, path: Path) -> DocgenError:
+    """The error in one line, with what to do."""
+    code = _primary_code(error)
+    if code == sqlite3.SQLITE_NOTADB:
+        return StateUnusable(f"{path} is not a state store (not an SQLite database); name another file for the state")
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StateUnusable(f"the state store {path} is damaged ({error}); restore it, or begin with another file")
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return StateUnusable(f"cannot open the state store {path}: check that it is a file in a folder you can write")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return StorageFailed(f"cannot write the state store {path}: the file or its folder is read-only")
+    if code == sqlite3.SQLITE_FULL:
+        return StorageFailed(f"cannot write the state store {path}: the disk is full; free some space and go on")
+    if code == sqlite3.SQLITE_IOERR:
+        return StorageFailed(f"the disk failed under the state store {path} (full, over quota or broken?): {error}")
+    if code in _BUSY:
+        return StorageFailed(f"the state store {path} stayed locked for {PATIENCE_SECONDS:.0f} s; stop what holds it")
+    return StorageFailed(f"the state store {path} failed: {error}")
