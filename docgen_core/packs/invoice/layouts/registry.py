@@ -68,7 +68,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 business_types=(),
                 most_lines=60,
                 table_styles=_STYLES,
-                reading_order="logo, buyer's address in the window, facts at the right, table, totals lower right, footer",
+                reading_order="logo, buyer in the window, facts at the right, table, totals lower right, footer",
             ),
             LayoutInfo(
                 name="ledger",
@@ -79,7 +79,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 business_types=(),
                 most_lines=2_000,
                 table_styles=("ruled", "striped", "plain"),
-                reading_order="title and facts in one band, parties, dense table over pages, tax table and totals, payment",
+                reading_order="title, parties, a strip of facts, dense table over pages, a strip of totals, payment",
             ),
             LayoutInfo(
                 name="sidebar",
@@ -90,7 +90,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 business_types=(),
                 most_lines=40,
                 table_styles=("ruled", "striped", "plain"),
-                reading_order="amount due at the upper left, totals and payment below it, then buyer and items at the right",
+                reading_order="amount due upper left, totals and payment below it, then buyer and items at the right",
             ),
             LayoutInfo(
                 name="boxed",
@@ -101,7 +101,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 business_types=(),
                 most_lines=60,
                 table_styles=("boxed",),
-                reading_order="centred title, buyer left and seller with seal right, amount in a box, ruled form, totals in it",
+                reading_order="centred title, buyer left, seller with seal right, amount in a box, ruled form with totals",
             ),
             LayoutInfo(
                 name="receipt",

@@ -1,0 +1,140 @@
+"""From an invoice to its page: one template environment, compiled once, and the style per company.
+
+Each layout is two templates, `NAME.html` and `NAME.css`, over the shared `base.css`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from docgen_core.packs.invoice.layouts import logo, tape
+from docgen_core.packs.invoice.layouts.columns import columns_for
+from docgen_core.packs.invoice.layouts.registry import A4, LETTER, RECEIPT
+from docgen_core.packs.invoice.layouts.sheet import MINUS, Sheet
+from docgen_core.packs.invoice.model import Invoice
+from docgen_core.render.html import Page
+
+PAGE_MM = {A4: (210.0, 297.0), LETTER: (215.9, 279.4)}
+"""Width and height; a receipt's height follows from its content."""
+
+LAST_RESORT_FACE = "Docgen JP"
+"""Ends every font stack: it draws whatever the company's typeface lacks."""
+
+_JAPANESE_BODY = {"Docgen Serif": "Docgen JP Serif"}
+"""Face for Japanese text that goes with a Latin one, where it is not the last resort."""
+
+FORM_ROWS = 10
+"""Rows of a Japanese form; those that no line fills are printed empty."""
+
+_DIGITS = "0123456789"
+_WHITE, _INK = "#ffffff", "#1b1b1b"
+_DARK_LUMINANCE = 0.42
+"""Accents below it carry white text."""
+
+
+@cache
+def _environment() -> Environment:
+    loaded = Environment(
+        loader=PackageLoader("docgen_core.packs.invoice.layouts"),
+        autoescape=select_autoescape(("html",)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    loaded.globals["MINUS"] = MINUS
+    return loaded
+
+
+def render_page(invoice: Invoice) -> Page:
+    """The page of an invoice in the layout of its seller's identity, with its print log.
+
+    Raises KeyError for a layout, paper or language that there is not.
+    """
+    sheet = Sheet(invoice)
+    strip = tape.Tape()
+    body = _environment().get_template(f"{invoice.layout}.html").render(_body_names(sheet, strip))
+    height = strip.height_mm if invoice.identity.paper == RECEIPT else None
+    prefix, middle, suffix = _page_of(sheet)
+    return Page(
+        body=body,
+        style=_style(sheet, height),
+        lang=invoice.locale,
+        title=f"{sheet.w[invoice.kind]} {invoice.number}",
+        author=invoice.seller.name,
+        prints=tuple(sheet.log.prints),
+        running_text="" if height else f"{prefix}{middle}{suffix}{_DIGITS}",
+    )
+
+
+def _body_names(sheet: Sheet, strip: tape.Tape) -> dict[str, Any]:
+    invoice = sheet.invoice
+    identity = invoice.identity
+    columns = () if identity.paper == RECEIPT else columns_for(sheet)
+    return {
+        "sheet": sheet,
+        "invoice": invoice,
+        "language": sheet.language,
+        "inv": sheet.inv,
+        "lines": sheet.lines,
+        "taxes": sheet.taxes,
+        "w": sheet.w,
+        "habits": sheet.habits,
+        "tape": strip,
+        "columns": columns,
+        "column_names": [column.name for column in columns],
+        "table_style": identity.table_style,
+        "logo": logo.logo(identity.logo_seed, identity.accent, identity.monogram),
+        "seal": logo.seal(invoice.seller.name),
+        "fillers": max(0, FORM_ROWS - len(sheet.lines)) if invoice.layout == "boxed" and sheet.language == "ja" else 0,
+    }
+
+
+def _style(sheet: Sheet, receipt_height_mm: float | None) -> str:
+    identity = sheet.invoice.identity
+    width, height = PAGE_MM.get(identity.paper, (tape.WIDTH_MM, receipt_height_mm))
+    names = {
+        "language": sheet.language,
+        "accent": identity.accent,
+        "on_accent": _ink_on(identity.accent),
+        "stack": _stack(identity.typeface, sheet.language),
+        "width": width,
+        "height": height,
+        "counter": _counter(sheet),
+        "tape": tape,
+        "table_style": identity.table_style,
+    }
+    templates = ("base.css", f"{sheet.invoice.layout}.css")
+    return "".join(_environment().get_template(name).render(names) for name in templates)
+
+
+def _stack(typeface: str, language: str) -> str:
+    faces = [typeface, _JAPANESE_BODY.get(typeface, LAST_RESORT_FACE) if language == "ja" else LAST_RESORT_FACE]
+    if faces[-1] != LAST_RESORT_FACE:
+        faces.append(LAST_RESORT_FACE)
+    return ", ".join(f'"{face}"' for face in faces)
+
+
+def _page_of(sheet: Sheet) -> tuple[str, str, str]:
+    """The texts before, between and after the two numbers of "Page n of N"."""
+    before, between, after = re.split(r"\{pages?\}", sheet.w["page_of"])
+    return before, between, after
+
+
+def _counter(sheet: Sheet) -> str:
+    """The `content` of the margin box that counts pages."""
+    before, between, after = (f'"{text}"' for text in _page_of(sheet))
+    return f"{before} counter(page) {between} counter(pages) {after}"
+
+
+def _ink_on(accent: str) -> str:
+    """Black or white, whichever reads better on an accent given as `#rrggbb`; white on any other."""
+    if not re.fullmatch(r"#[0-9a-fA-F]{6}", accent):
+        return _WHITE
+    red, green, blue = (int(accent[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    luminance = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+    return _WHITE if luminance < _DARK_LUMINANCE else _INK

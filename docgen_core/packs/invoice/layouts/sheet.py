@@ -1,0 +1,217 @@
+"""What a template sees of an invoice: its golden cells, ready to print, and its words.
+
+A cell is printed by calling its row with a column: `inv("gross_total")`. Text and golden value
+are read from the same declared column, so what is printed and what is golden cannot part.
+Empty cells give empty markup, and templates print no label for those.
+
+What does not belong here: where things stand (templates), which columns a table has (columns.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from markupsafe import Markup
+
+from docgen_core import locales
+from docgen_core.draws import Draws
+from docgen_core.packs.contract import Row
+from docgen_core.packs.invoice import tables
+from docgen_core.packs.invoice.model import Invoice
+from docgen_core.packs.invoice.words import words_for
+from docgen_core.render.html import PrintLog
+
+PRICES = frozenset({"unit_price"})
+QUANTITIES = frozenset({"quantity"})
+PERCENTS = frozenset({"discount_percent", "document_discount_percent", "tax_rate", "rate"})
+"""Columns of decimals that are not amounts of money."""
+
+NOTHING = Markup("")
+MINUS = "−"
+REDUCED = "AA"
+"""Tax category of a reduced rate."""
+
+Labelled = tuple[str, Markup]
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A row of the totals."""
+
+    css: str
+    label: str
+    note: Markup
+    """What stands beside the label: a percentage, a base."""
+    sign: str
+    amount: Markup
+
+
+class Cells:
+    """One golden row. Calling it with a column prints that cell and marks its place."""
+
+    __slots__ = ("_row", "_sheet", "_table", "row_key")
+
+    def __init__(self, sheet: Sheet, table: str, row: Row) -> None:
+        self._sheet, self._table, self._row = sheet, table, row
+        self.row_key: str = row["row_key"]
+
+    def __call__(self, column: str, form: str = "", wrap: Callable[[str], str] | None = None) -> Markup:
+        """Print a cell.
+
+        Args:
+            column: Column of the row's table.
+            form: `symbol` prints an amount with its currency.
+            wrap: Breaks the text into lines where a layout cannot leave it to the browser.
+        """
+        text = self._sheet.text(column, self._row[column], form)
+        if not text:
+            return NOTHING
+        value = tables.value_of(self._sheet.invoice, self._table, self.row_key, column)
+        return self._sheet.log.show(self._table, self.row_key, column, wrap(text) if wrap else text, value)
+
+    def __getitem__(self, column: str) -> Any:
+        """The golden value itself, for a template to decide by; never to print."""
+        return self._row[column]
+
+    def given(self, column: str) -> bool:
+        """Whether the cell holds something worth a label: not empty, not zero."""
+        return bool(self._row[column])
+
+
+class Sheet:
+    """An invoice on the way to its page. One per page; it owns the print log."""
+
+    def __init__(self, invoice: Invoice) -> None:
+        self.invoice = invoice
+        self.log = PrintLog()
+        self.language = invoice.locale.split("-")[0]
+        self.w = words_for(self.language, invoice.identity.logo_seed)
+        self.habits = Draws("habits", invoice.identity.logo_seed)
+        """Choices a company keeps from document to document."""
+        golden = tables.rows(invoice)
+        self.inv = Cells(self, "invoices", golden["invoices"][0])
+        self.lines = [Cells(self, "line_items", row) for row in golden["line_items"]]
+        self.taxes = [Cells(self, "tax_lines", row) for row in golden["tax_lines"]]
+        self._yen_suffix = self.language == "ja" and self.habits.chance("yen_suffix", 400)
+
+    def text(self, column: str, value: object, form: str) -> str:
+        """`value` as the column is printed; empty for a null."""
+        locale = self.invoice.locale
+        if value is None:
+            return ""
+        if isinstance(value, date):
+            return locales.date_text(value, locale, self.invoice.identity.date_style)
+        if not isinstance(value, Decimal):
+            return str(value)
+        if column in PERCENTS:
+            return locales.percent(value, locale)
+        if column in QUANTITIES:
+            return locales.number(value, locale)
+        places = self.invoice.minor_units
+        if column in PRICES:
+            return locales.price(value, locale, places)
+        if form != "symbol":
+            return locales.amount(value, locale, places)
+        if self._yen_suffix:
+            return locales.amount(value, locale, places) + "円"
+        return locales.money(value, self.invoice.currency, locale)
+
+    def facts(self, *names: str) -> Iterator[Labelled]:
+        """(label, value) of each named fact that the document has; `service` is a day or a period."""
+        for name in names:
+            if name == "service":
+                yield from self._service()
+            elif value := self.inv(name):
+                yield self.w[name], value
+
+    def _service(self) -> Iterator[Labelled]:
+        first, last = self.inv["service_from"], self.inv["service_to"]
+        if first and last and first != last:
+            yield self.w["service_period"], self.inv("service_from") + Markup(" – ") + self.inv("service_to")
+        elif first or last:
+            yield self.w["service_date"], self.inv("service_from" if first else "service_to")
+
+    def registrations(self, role: str) -> Iterator[Labelled]:
+        """(label, value) of each tax or company number of the `seller` or `buyer`."""
+        party = getattr(self.invoice, role)
+        for entry in party.registrations if party else ():
+            yield entry.label, self.inv(tables.registration_column(role, entry))
+
+    def contacts(self, role: str) -> Iterator[Labelled]:
+        """(label, value) of telephone, e-mail and web site."""
+        for name in ("phone", "email", "website"):
+            if value := self.inv(f"{role}_{name}"):
+                yield self.w[name], value
+
+    def account(self) -> Iterator[Labelled]:
+        """(label, value) of what a payer needs to know of the bank account."""
+        payment = self.invoice.payment
+        for column, (label, _) in zip(payment.account_columns, payment.account, strict=True):
+            yield label, self.inv(column)
+
+    def totals(self) -> Iterator[Total]:
+        """The rows of the totals, from the lines' sum to the amount due, without needless ones."""
+        inv, w = self.inv, self.w
+        if inv.given("document_discount"):
+            yield Total("", w["lines_total"], NOTHING, "", inv("lines_total", "symbol"))
+            percent = inv("document_discount_percent")
+            yield Total("", w["document_discount"], percent, MINUS, inv("document_discount", "symbol"))
+            yield Total("net", w["net_total"], NOTHING, "", inv("net_total", "symbol"))
+        else:
+            yield Total("net", w["only_net_total"], NOTHING, "", inv("net_total", "symbol"))
+        yield from self._tax_totals()
+        yield Total("gross", w["gross_total"], NOTHING, "", inv("gross_total", "symbol"))
+        if inv.given("prepaid"):
+            yield Total("", w["prepaid"], NOTHING, MINUS, inv("prepaid", "symbol"))
+            yield Total("due", w["amount_due"], NOTHING, "", inv("amount_due", "symbol"))
+
+    def _tax_totals(self) -> Iterator[Total]:
+        several = len(self.taxes) > 1
+        for tax in self.taxes:
+            label = Markup(" ").join(part for part in (self.w["plus"], tax("label")) if part)
+            note = Markup("{} ").format(self.w["tax_on"]) + tax("base") if several else NOTHING
+            yield Total("tax", label, note, "", tax("tax", "symbol"))
+        if several:
+            yield Total("", self.w["tax_total"], NOTHING, "", self.inv("tax_total", "symbol"))
+
+    def reduced(self, cells: Cells, column: str) -> str:
+        """The mark of a reduced rate (※ in Japan) beside the line or bucket that has one."""
+        return self.w["reduced_mark"] if cells[column] == REDUCED else ""
+
+    def entry(self, line: Cells, column: str) -> Markup:
+        """What a column of the table of lines prints of a line (columns.py)."""
+        if column == "quantity_unit":
+            return Markup(" ").join(part for part in (line("quantity"), line("unit")) if part)
+        if column == "discount":
+            if not line.given("discount_amount"):
+                return NOTHING
+            return line("discount_percent") or Markup(MINUS) + line("discount_amount")
+        if column == "discount_amount" and not line.given(column):
+            return NOTHING
+        return line(column)
+
+    def small_print(self, line: Cells, columns: Sequence[str]) -> Markup:
+        """What stands under a description: the item number and the discount where no column has them, the detail."""
+        shown = set(columns)
+        parts = [line("detail")]
+        if "sku" not in shown and line.given("sku"):
+            parts.insert(0, Markup("{} ").format(self.w["sku"]) + line("sku"))
+        if not shown & {"discount", "discount_amount"} and line.given("discount_amount"):
+            parts.append(Markup("{} ").format(self.w["discount"]) + self.entry(line, "discount"))
+        return Markup(" · ").join(part for part in parts if part)
+
+    def tax_code(self, cells: Cells, category: str, rate: str) -> str:
+        """The letter of a line's or bucket's tax, as tills print it; in Japan only the mark of a reduced rate."""
+        if self.w["reduced_mark"]:
+            return self.reduced(cells, category)
+        buckets = [(tax["category"], tax["rate"]) for tax in self.taxes]
+        return chr(ord("A") + buckets.index((cells[category], cells[rate])))
+
+    @staticmethod
+    def one_line(text: str) -> str:
+        """An address on one line, as above the window of an envelope."""
+        return text.replace("\n", ", ")
