@@ -1,0 +1,131 @@
+"""Where a run's blobs stand, and what a run may be called. The only place that spells keys.
+
+Writers use these names; readers take keys from the manifest and never guess them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from docgen_core.errors import UsageError
+
+RUNS = "runs"
+"""Default parent of a documents run's prefix."""
+CATALOGUES = "catalogue"
+"""Parent of every catalogue's prefix."""
+CATALOGUE_RUN = "catalogue-"
+"""The build of catalogue VERSION is run `catalogue-VERSION`; such ids are reserved."""
+SEALED = "sealed/"
+"""Marker of a finished run, holding its root's digest."""
+WITHDRAWN = "withdrawn/"
+"""Tombstone of a run that nobody may read any more."""
+
+MAX_UNITS = 1_000_000
+"""Unit numbers have six digits, so that key order is unit order."""
+
+_RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_UNIT = r"unit-(?P<unit>\d{6})"
+_OF_UNIT = re.compile(
+    rf"documents/{_UNIT}/[^/]+"
+    rf"|golden/[^/]+/{_UNIT.replace('unit>', 'shard>')}(?P<g1>\.g\d+)?\.parquet"
+    rf"|manifest/{_UNIT.replace('unit>', 'part>')}(?P<g2>\.g\d+)?\.json"
+)
+
+
+def check_name(name: str, what: str) -> str:
+    """The name itself. Raises `UsageError` when it cannot name a run or a catalogue."""
+    if not _RUN_ID.fullmatch(name) or ".." in name:
+        raise UsageError(
+            f"{what} {name!r} is no name: lower-case letters, digits, '.', '_' and '-', beginning with a letter "
+            "or digit, at most 100 characters, no '..' and no path"
+        )
+    return name
+
+
+def check_run_id(run_id: str) -> str:
+    """The id itself. Raises `UsageError` for one that a documents run cannot have."""
+    check_name(run_id, "run id")
+    if run_id.startswith(CATALOGUE_RUN):
+        raise UsageError(f"run id {run_id!r}: ids beginning with {CATALOGUE_RUN!r} belong to catalogue builds")
+    return run_id
+
+
+def check_parent(parent: str) -> str:
+    """The parent prefix itself, without slashes at its ends. Raises `UsageError`."""
+    from docgen_core.blobs.keys import check_key
+
+    trimmed = check_key(parent.strip("/"))
+    if trimmed.split("/")[0] in (CATALOGUES, SEALED.strip("/"), WITHDRAWN.strip("/")):
+        raise UsageError(f"prefix {parent!r} is reserved; use another, such as {RUNS!r} or 'team/{RUNS}'")
+    return trimmed
+
+
+def catalogue_run_id(version: str) -> str:
+    """Id of the run that builds a catalogue version."""
+    return check_name(f"{CATALOGUE_RUN}{version}", "catalogue version")
+
+
+def default_prefix(run_id: str, parent: str = RUNS) -> str:
+    """Prefix of a run's blobs, without a slash at its end."""
+    check_name(run_id, "run id")
+    if run_id.startswith(CATALOGUE_RUN):
+        return f"{CATALOGUES}/{run_id.removeprefix(CATALOGUE_RUN)}"
+    return f"{parent}/{run_id}"
+
+
+def run_id_at(prefix: str) -> str:
+    """The run whose blobs stand under `prefix`: the other way round of `default_prefix`."""
+    parent, _, name = prefix.rpartition("/")
+    return f"{CATALOGUE_RUN}{name}" if parent == CATALOGUES else name
+
+
+def plan_key(prefix: str) -> str:
+    """The plan artefact."""
+    return f"{prefix}/plan.json"
+
+
+def root_key(prefix: str) -> str:
+    """The root manifest, whose presence means done."""
+    return f"{prefix}/manifest.json"
+
+
+def part_key(prefix: str, unit: int) -> str:
+    """A unit's manifest part."""
+    return f"{prefix}/manifest/unit-{unit:06d}.json"
+
+
+def document_key(prefix: str, unit: int, document_id: str, suffix: str) -> str:
+    """A document's file."""
+    return f"{prefix}/documents/unit-{unit:06d}/{document_id}{suffix}"
+
+
+def shard_key(prefix: str, table: str, unit: int) -> str:
+    """A unit's shard of one golden table."""
+    return f"{prefix}/golden/{table}/unit-{unit:06d}.parquet"
+
+
+def sealed_key(run_id: str) -> str:
+    """The run's marker for watchers."""
+    return f"{SEALED}{run_id}"
+
+
+def withdrawn_key(run_id: str) -> str:
+    """The run's tombstone."""
+    return f"{WITHDRAWN}{run_id}"
+
+
+def document_id(stream: str, index: int) -> str:
+    """Id of document `index` in every run of the stream."""
+    return f"{stream}-{index:07d}"
+
+
+def unit_of(prefix: str, key: str) -> int | None:
+    """The unit that a key under the prefix belongs to by its form; None for a form no unit writes."""
+    found = _OF_UNIT.fullmatch(key.removeprefix(f"{prefix}/"))
+    return None if found is None else int(found["unit"] or found["shard"] or found["part"])
+
+
+def is_attempt(prefix: str, key: str) -> bool:
+    """Whether the key carries an attempt's generation: unnamed by a part, it is a superseded attempt."""
+    found = _OF_UNIT.fullmatch(key.removeprefix(f"{prefix}/"))
+    return found is not None and bool(found["g1"] or found["g2"])

@@ -1,0 +1,133 @@
+"""Rows to Parquet bytes and back, by declared schemas: nothing is inferred, nothing is coerced.
+
+The same rows give the same bytes: no clock, one compression level, one row-group size. The two
+tables of the core itself (`documents`, `field_boxes`) are made here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from docgen_core.errors import Damage, RecordRefused
+from docgen_core.packs.contract import Record, Row
+from docgen_core.runs.manifest import BlobEntry
+
+if TYPE_CHECKING:
+    from docgen_core.render.capture import Captured
+
+COMPRESSION_LEVEL = 3
+ROW_GROUP_ROWS = 64 * 1024
+
+DOCUMENT_ROW_KEY = "1"
+"""A document has one row in `documents`."""
+
+
+def encode_shard(table: str, schema: pa.Schema, rows: Sequence[Row]) -> bytes:
+    """The rows as Parquet. Raises `RecordRefused` naming the column of a value that is not declared so."""
+    names = set(schema.names)
+    for row in rows:
+        if row.keys() != names:
+            odd = ", ".join(sorted(row.keys() ^ names))
+            raise RecordRefused(f"a row of {table!r} has unknown or missing columns: {odd}")
+    arrays = [_column(table, field, [row[field.name] for row in rows]) for field in schema]
+    buffer = io.BytesIO()
+    pq.write_table(
+        pa.Table.from_arrays(arrays, schema=schema),
+        buffer,
+        compression="zstd",
+        compression_level=COMPRESSION_LEVEL,
+        row_group_size=ROW_GROUP_ROWS,
+    )
+    return buffer.getvalue()
+
+
+def decode_shard(key: str, data: bytes, schema: pa.Schema | None = None) -> pa.Table:
+    """The rows of a shard. Raises `Damage` when it is no Parquet, or not of the declared schema."""
+    try:
+        found = pq.read_table(io.BytesIO(data))
+    except (pa.ArrowException, OSError) as error:
+        raise Damage(f"shard {key!r} cannot be read: {str(error).splitlines()[0]}") from None
+    if schema is not None and not found.schema.equals(schema, check_metadata=False):
+        raise Damage(f"shard {key!r} does not have the declared schema: {_difference(schema, found.schema)}")
+    return found
+
+
+def documents_row(run_id: str, catalogue_version: str, record: Record, captured: Captured, entry: BlobEntry) -> Row:
+    """A document's row in `documents`."""
+    return {
+        "run_id": run_id,
+        "document_id": record.document_id,
+        "catalogue_version": catalogue_version,
+        "row_key": DOCUMENT_ROW_KEY,
+        "key": entry.key,
+        "layout": record.layout,
+        "locale": record.locale,
+        "condition": record.condition,
+        "pages": captured.pages,
+        "bytes": entry.bytes,
+        "sha256": entry.sha256,
+    }
+
+
+def box_rows(run_id: str, catalogue_version: str, record: Record, captured: Captured) -> list[Row]:
+    """A document's rows in `field_boxes`, one per printed fragment, in the order of the boxes."""
+    corners = [f"{axis}{corner}" for corner in range(4) for axis in ("x", "y")]
+    return [
+        {
+            "run_id": run_id,
+            "document_id": record.document_id,
+            "catalogue_version": catalogue_version,
+            "row_key": box.print.row_key,
+            "table_name": box.print.table,
+            "column_name": box.print.column,
+            "occurrence": box.print.occurrence,
+            "part": box.part,
+            "page": box.page,
+            "text": box.text,
+            "value": box.print.value,
+            **dict(zip(corners, box.quad, strict=True)),
+        }
+        for box in captured.boxes
+    ]
+
+
+_KINDS: tuple[tuple[Callable[[pa.DataType], bool], type], ...] = (
+    (pa.types.is_string, str),
+    (pa.types.is_boolean, bool),
+    (pa.types.is_integer, int),
+    (pa.types.is_floating, float),
+    (pa.types.is_decimal, Decimal),
+    (pa.types.is_date, datetime.date),
+)
+
+
+def _column(table: str, field: pa.Field, values: list[Any]) -> pa.Array:
+    wanted = next((python for is_kind, python in _KINDS if is_kind(field.type)), None)
+    if wanted is None:
+        raise RecordRefused(f"{table}.{field.name}: no golden column can be of type {field.type}")
+    for value in values:
+        # Exact types: bool is an int and datetime a date to isinstance, and neither is meant.
+        if value is None and field.nullable:
+            continue
+        if type(value) is not wanted and not (wanted is str and isinstance(value, str)):
+            may = "may be null" if field.nullable else "not null"
+            raise RecordRefused(f"{table}.{field.name} is declared {field.type}, {may}; the record has {value!r}")
+    try:
+        return pa.array(values, type=field.type)
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+        raise RecordRefused(f"{table}.{field.name} ({field.type}): {str(error).splitlines()[0]}") from None
+
+
+def _difference(declared: pa.Schema, found: pa.Schema) -> str:
+    if declared.names != found.names:
+        return f"columns {found.names}, declared {declared.names}"
+    return "; ".join(
+        f"{theirs}, declared {ours}" for ours, theirs in zip(declared, found, strict=True) if ours != theirs
+    )
