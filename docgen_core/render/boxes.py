@@ -1,0 +1,271 @@
+"""From the browser's print to the published file: exact boxes out, links and clock gone.
+
+The print holds a link annotation on each fragment of each golden value. Here each is read, held
+against the text that stands inside it in the file's own text layer, and turned into a box; then
+the annotations are stripped and the metadata set, so that the bytes follow from the page alone.
+A value that does not stand in its box as logged refuses the document.
+What does not belong here: browsers, and what a capture does to the pixels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from docgen_core.errors import RenderFailed
+from docgen_core.render.html import Page, Print
+
+SPECIMEN_NOTE = "Specimen: synthetic document, not for payment"
+CREATOR = "docgen"
+BOX_PLACES = 3
+"""Decimal places of a published coordinate: a thousandth of a point is a 3,000th of a pixel at 24 dpi."""
+EDGE_POINTS = 0.75
+"""A link's rectangle stands on whole CSS pixels; a glyph may reach over it by this much (one pixel)."""
+
+Quad = tuple[float, float, float, float, float, float, float, float]
+"""x0, y0 … x3, y3 in PDF points from the page's lower left, clockwise from the text's upper left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Where one fragment of one printed golden value stands."""
+
+    print: Print
+    part: int
+    """From 0, in reading order, for a value that wraps over several lines."""
+    page: int
+    """From 1."""
+    text: str
+    """This fragment as printed."""
+    quad: Quad
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A finished document and its boxes, in the order of the page's print log."""
+
+    pdf: bytes
+    pages: int
+    page_sizes: tuple[tuple[float, float], ...]
+    """Width and height of each page in points."""
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fragment:
+    """One link annotation, and the characters inside it (white space left out)."""
+
+    href: str
+    page: int
+    left: float
+    bottom: float
+    right: float
+    top: float
+    text: str
+
+
+def finish(raw: bytes, page: Page, *, faces: Iterable[str], document_id: str, subject: str) -> Rendered:
+    """Read the boxes of a print and make the file to publish.
+
+    Args:
+        raw: the browser's PDF of the page.
+        page: what was printed, with its log.
+        faces: PostScript names of the faces that may be used.
+        document_id: goes to the metadata.
+        subject: goes to the metadata.
+
+    Raises:
+        RenderFailed: a logged value is not in the text layer inside its box, or is printed off the
+            page; something else is marked as golden; or another face was drawn with.
+    """
+    sizes, fragments = _read(raw)
+    boxes = _tie(page.prints, fragments)
+    pdf = _publish(raw, page, frozenset(faces), document_id=document_id, subject=subject)
+    return Rendered(pdf, len(sizes), sizes, boxes)
+
+
+def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Fragment]]:
+    """Sizes of the pages, and every fragment of the file."""
+    import pypdfium2
+
+    sizes: list[tuple[float, float]] = []
+    fragments: list[_Fragment] = []
+    document = pypdfium2.PdfDocument(raw)
+    try:
+        for number, sheet in enumerate(document, start=1):
+            size = tuple(round(side, BOX_PLACES) for side in sheet.get_size())
+            sizes.append((size[0], size[1]))
+            fragments += _fragments(number, sizes[-1], _characters(sheet), list(_links(document, sheet)))
+            sheet.close()
+    finally:
+        document.close()
+    return tuple(sizes), fragments
+
+
+_Floats = npt.NDArray[np.float32]
+
+
+def _characters(sheet: Any) -> tuple[list[str], _Floats]:
+    """A page's characters but white space, and their boxes: rows of left, top, right, bottom."""
+    import pypdfium2.raw as raw
+
+    text_page = sheet.get_textpage()
+    handle = text_page.raw
+    count = max(0, raw.FPDFText_CountChars(handle))
+    store = (raw.FS_RECTF * max(1, count))()
+    get_box, get_unicode = raw.FPDFText_GetLooseCharBox, raw.FPDFText_GetUnicode
+    for index in range(count):
+        get_box(handle, index, store[index])
+    chars = [_char(get_unicode(handle, index)) for index in range(count)]
+    text_page.close()
+    boxes = np.frombuffer(store, dtype=np.float32).reshape(-1, 4)[:count].copy()
+    printed = [index for index, char in enumerate(chars) if not char.isspace()]
+    return [chars[index] for index in printed], boxes[printed]
+
+
+def _char(code: int) -> str:
+    # pdfium marks a hyphen at the end of a line by a control character of its own.
+    return "-" if code == 2 else chr(code)
+
+
+def _links(document: Any, sheet: Any) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
+    """Target and rectangle (left, bottom, right, top) of each link on a page."""
+    import pypdfium2.raw as raw
+
+    position, link, rect = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
+    while raw.FPDFLink_Enumerate(sheet.raw, position, link):
+        raw.FPDFLink_GetAnnotRect(link, rect)
+        action = raw.FPDFLink_GetAction(link)
+        size = raw.FPDFAction_GetURIPath(document.raw, action, None, 0)
+        buffer = ctypes.create_string_buffer(max(1, size))
+        raw.FPDFAction_GetURIPath(document.raw, action, buffer, size)
+        yield buffer.value.decode("utf-8", errors="replace"), (rect.left, rect.bottom, rect.right, rect.top)
+
+
+def _fragments(
+    number: int,
+    size: tuple[float, float],
+    characters: tuple[list[str], _Floats],
+    links: Sequence[tuple[str, tuple[float, float, float, float]]],
+) -> Iterator[_Fragment]:
+    """The page's links, each with the characters whose middle is inside it."""
+    chars, boxes = characters
+    across, up = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
+    for char, x, y in zip(chars, across, up, strict=True):
+        if not (0 <= x <= size[0] and 0 <= y <= size[1]):
+            raise RenderFailed(f"page {number}: {char!r} is printed outside the page; give the layout more room")
+    if not links:
+        return
+    rects = np.array([rect for _, rect in links], dtype=np.float32)
+    left, bottom, right, top = (rects[:, side : side + 1] for side in range(4))
+    inside = (across > left) & (across < right) & (up > bottom) & (up < top)
+    for (href, rect), row in zip(links, inside, strict=True):
+        found = np.flatnonzero(row)
+        found = found[np.argsort(across[found], kind="stable")]
+        text = "".join(chars[index] for index in found)
+        # The rectangle stands on whole pixels; the glyphs say where the text really begins and ends.
+        ends = (float(boxes[found, 0].min()), float(boxes[found, 2].max())) if len(found) else (rect[0], rect[2])
+        yield _Fragment(href, number, ends[0], rect[1], ends[1], rect[3], text)
+
+
+def _tie(prints: Sequence[Print], fragments: Sequence[_Fragment]) -> tuple[Box, ...]:
+    """Boxes of every print, in the log's order."""
+    by_href: dict[str, list[_Fragment]] = {}
+    for fragment in fragments:
+        by_href.setdefault(fragment.href, []).append(fragment)
+    boxes: list[Box] = []
+    for entry in prints:
+        parts = by_href.pop(entry.href, None)
+        if parts is None:
+            raise RenderFailed(f"{_name(entry)} is logged as printed and is not on the page")
+        parts.sort(key=lambda part: (part.page, -part.top, part.left))
+        texts = _split(entry, [part.text for part in parts])
+        boxes += (
+            Box(entry, order, part.page, text, _quad(part))
+            for order, (part, text) in enumerate(zip(parts, texts, strict=True))
+        )
+    if by_href:
+        raise RenderFailed(f"the page marks {next(iter(by_href))!r}, which its print log does not hold")
+    return tuple(boxes)
+
+
+def _split(entry: Print, found: Sequence[str]) -> list[str]:
+    """The logged text, cut where the found fragments end. They must add up to it, white space aside."""
+    text = entry.text
+    if "".join(found) != "".join(text.split()):
+        raise RenderFailed(f"{_name(entry)} is printed as {' | '.join(found)!r}")
+    cuts: list[str] = []
+    at = 0
+    for fragment in found:
+        start, left = at, len(fragment)
+        while left:
+            left -= not text[at].isspace()
+            at += 1
+        cuts.append(text[start:at].strip())
+    return cuts
+
+
+def _name(entry: Print) -> str:
+    return f"{entry.table}.{entry.column} of row {entry.row_key!r} ({entry.text!r})"
+
+
+def _quad(part: _Fragment) -> Quad:
+    corners = (part.left, part.top, part.right, part.top, part.right, part.bottom, part.left, part.bottom)
+    x0, y0, x1, y1, x2, y2, x3, y3 = (round(side, BOX_PLACES) + 0.0 for side in corners)
+    return x0, y0, x1, y1, x2, y2, x3, y3
+
+
+def metadata(page: Page, *, document_id: str, subject: str) -> Mapping[str, str]:
+    """The document information of a published file. It holds no clock and no version of a program."""
+    return {
+        "/Title": page.title,
+        "/Author": page.author,
+        "/Subject": subject,
+        "/Keywords": f"{SPECIMEN_NOTE}; {document_id}",
+        "/Creator": CREATOR,
+        "/Producer": CREATOR,
+    }
+
+
+def _publish(raw: bytes, page: Page, faces: frozenset[str], *, document_id: str, subject: str) -> bytes:
+    """The file without links, with its metadata. Raises `RenderFailed` for a face that is not `faces`'."""
+    import pikepdf
+
+    with pikepdf.open(io.BytesIO(raw)) as pdf:
+        for number, sheet in enumerate(pdf.pages, start=1):
+            foreign = set(_font_names(sheet.obj.get("/Resources"))) - faces
+            if foreign:
+                raise RenderFailed(
+                    f"page {number} is drawn with {', '.join(sorted(foreign))}, which is not bundled: "
+                    "every font-family stack of a layout ends with a face that covers its text"
+                )
+            if "/Annots" in sheet.obj:
+                del sheet.obj["/Annots"]
+        # The dictionary that is there is changed in place: a new object makes qpdf read the whole file first.
+        information = pdf.docinfo
+        for key in list(information.keys()):
+            del information[key]
+        for key, value in metadata(page, document_id=document_id, subject=subject).items():
+            information[key] = pikepdf.String(unicodedata.normalize("NFC", value))
+        pdf.Root["/Lang"] = pikepdf.String(page.lang)
+        published = io.BytesIO()
+        pdf.save(published, deterministic_id=True)
+    return published.getvalue()
+
+
+def _font_names(resources: Any) -> Iterator[str]:
+    """PostScript names of the fonts in a page's resources and the forms it draws, without subset tags."""
+    if resources is None:
+        return
+    for font in dict(resources.get("/Font", {})).values():
+        yield str(font.get("/BaseFont", "a face without a name")).lstrip("/").split("+", 1)[-1]
+    for form in dict(resources.get("/XObject", {})).values():
+        if form.get("/Subtype") == "/Form":
+            yield from _font_names(form.get("/Resources"))

@@ -1,0 +1,293 @@
+"""The renderer: one browser with one live page, whose body and style are swapped per document.
+
+A document takes the way that costs least CPU (docs/decisions/0003-rendering.md): fonts are loaded
+once, nothing is laid out for the screen, and what a document was printed after cannot change its
+bytes. A browser that hangs or dies is replaced and the page printed once more.
+What does not belong here: the protocol's pipe (`devtools`), and reading the print (`boxes`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import platform
+import shutil
+import subprocess
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from html import unescape
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from docgen_core.errors import BrowserMissing, GlyphMissing, RenderFailed
+from docgen_core.render.boxes import Box, Rendered, finish
+from docgen_core.render.devtools import Browser, BrowserGone
+from docgen_core.render.fonts import DEFAULT_STACK, FACES, FaceSet
+from docgen_core.render.html import Page
+
+__all__ = ["Box", "Rendered", "Renderer", "chromium_version", "find_chromium"]
+
+EXECUTABLE_VARIABLE = "DOCGEN_CHROMIUM"
+PRINT_SECONDS = 60.0
+SET_UP_SECONDS = 30.0
+PRINTS_PER_BROWSER = 1_000
+BROWSER_BYTES = 700 * 1024 * 1024
+"""Private memory at which a browser is replaced."""
+PRINTS_PER_LOOK = 25
+"""The browser's memory is looked at once in so many prints."""
+
+_HEADLESS_SHELLS = ("chromium-headless-shell", "chrome-headless-shell", "headless_shell")
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_APPLICATIONS = (
+    Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
+    Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
+)
+
+# Nothing comes from outside the document, and nothing in it runs.
+_POLICY = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'"
+_LIVE_PAGE = (
+    f'<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    '<style id="docgen-base">@media screen{body{display:none}}'  # no layout but the print's
+    "html{-webkit-print-color-adjust:exact;print-color-adjust:exact}"
+    f"body{{margin:0;font-family:{','.join(repr(family) for family in DEFAULT_STACK)}}}"
+    "a[href^='golden:']{color:inherit;text-decoration:none}"
+    '</style><style id="docgen-page"></style></head><body></body></html>'
+)
+_ADD_FACES = """(css) => {
+  const style = document.createElement('style');
+  style.textContent = css;
+  document.head.append(style);
+  return Promise.all([...document.fonts].filter(face => face.status !== 'loaded').map(face => face.load()))
+    .then(faces => faces.length);
+}"""
+# A template's content is inert: what may not be in a document is gone before it could act.
+_SWAP = """([lang, style, body]) => {
+  document.documentElement.lang = lang;
+  document.getElementById('docgen-page').textContent = style;
+  const inert = document.createElement('template');
+  inert.innerHTML = body;
+  inert.content.querySelectorAll('script,meta,link,base,iframe,frame,object,embed,form').forEach(e => e.remove());
+  document.body.replaceChildren(inert.content);
+  return document.fonts.status;
+}"""
+_PRINT_OPTIONS = {
+    # A tagged file carries the page's node numbers, which grow with every document printed before.
+    "generateTaggedPDF": False,
+    "generateDocumentOutline": False,
+    "preferCSSPageSize": True,
+    "printBackground": True,
+    "displayHeaderFooter": False,
+    "marginTop": 0,
+    "marginBottom": 0,
+    "marginLeft": 0,
+    "marginRight": 0,
+}
+
+
+def find_chromium() -> Path:
+    """The browser to render with: DOCGEN_CHROMIUM, else a headless shell, else any Chromium or Chrome.
+
+    Raises:
+        BrowserMissing: saying how to get one.
+    """
+    named = os.environ.get(EXECUTABLE_VARIABLE)
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise BrowserMissing(f"{EXECUTABLE_VARIABLE} names {named!r}, which is not a program here")
+        return Path(found).absolute()
+    for candidate in _candidates():
+        if os.access(candidate, os.X_OK):
+            return candidate.absolute()
+    raise BrowserMissing(
+        "no Chromium found: run `playwright install --with-deps chromium`, or install the distribution's package "
+        f"(Debian: chromium-headless-shell), or name one in {EXECUTABLE_VARIABLE}"
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    """Where a browser may be, the cheapest to print with first."""
+    yield from (Path(found) for name in _HEADLESS_SHELLS if (found := shutil.which(name)))
+    caches = {"Darwin": Path.home() / "Library/Caches/ms-playwright"}
+    cache_folder = Path(
+        os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+        or caches.get(platform.system(), Path.home() / ".cache/ms-playwright")
+    )
+    for pattern in ("chromium_headless_shell-*/*/*headless*shell", "chromium-*/*/chrome"):
+        yield from sorted(cache_folder.glob(pattern), key=_revision, reverse=True)
+    yield from (Path(found) for name in _BROWSERS if (found := shutil.which(name)))
+    yield from _APPLICATIONS
+
+
+def _revision(downloaded: Path) -> int:
+    digits = downloaded.parents[1].name.rsplit("-", 1)[-1]
+    return int(digits) if digits.isdigit() else 0
+
+
+@cache
+def chromium_version(path: Path) -> str:
+    """The browser's version, such as `Chromium 156.0.8078.108`. Raises `BrowserMissing` when it does not run."""
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise BrowserMissing(f"{path} does not run ({error}); name another browser in {EXECUTABLE_VARIABLE}") from None
+    return said.strip()
+
+
+@dataclass(slots=True)
+class _Live:
+    """A browser with its live page."""
+
+    browser: Browser
+    session: str
+    families: set[str] = field(default_factory=set)
+    prints: int = 0
+
+
+class Renderer:
+    """Prints pages. A context manager; for one thread at a time.
+
+    Args:
+        executable: the browser; found by `find_chromium` where not given.
+        faces: what to draw with.
+        print_seconds: time after which a print counts as hung.
+        prints_per_browser: prints after which the browser is replaced.
+    """
+
+    def __init__(
+        self,
+        executable: Path | None = None,
+        *,
+        faces: FaceSet = FACES,
+        print_seconds: float = PRINT_SECONDS,
+        prints_per_browser: int = PRINTS_PER_BROWSER,
+    ) -> None:
+        self._executable = executable or find_chromium()
+        self._faces = faces
+        self._face_names = frozenset(face.path.stem for face in faces.faces)
+        self._print_seconds = print_seconds
+        self._prints_per_browser = prints_per_browser
+        self._live: _Live | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def render(self, page: Page, *, document_id: str, subject: str) -> Rendered:
+        """Print a page and read its boxes.
+
+        Raises:
+            GlyphMissing: the page holds a character that none of its faces draws.
+            RenderFailed: no print in two browsers, or the print does not hold what the page logged.
+        """
+        body = unicodedata.normalize("NFC", page.body)
+        self._check_glyphs(page, body)
+        try:
+            raw = self._print(page, body)
+        except BrowserGone:
+            self.close()
+            try:
+                raw = self._print(page, body)
+            except BrowserGone as gone:
+                self.close()
+                raise RenderFailed(f"document {document_id} was not printed in two browsers: {gone}") from None
+        return finish(raw, page, faces=self._face_names, document_id=document_id, subject=subject)
+
+    def process_ids(self) -> list[int]:
+        """Ids of the browser's processes; none before the first print."""
+        return self._live.browser.process_ids() if self._live else []
+
+    def private_bytes(self) -> int | None:
+        """Resident memory that is the browser's alone; None where it is not known."""
+        return self._live.browser.private_bytes() if self._live else None
+
+    def close(self) -> None:
+        """End the browser. The next print starts another."""
+        live, self._live = self._live, None
+        if live is not None:
+            live.browser.kill()
+
+    def _check_glyphs(self, page: Page, body: str) -> None:
+        families = self._families(page)
+        texts = (body, page.running_text, page.style)
+        drawn = {char for text in texts for char in unescape(text)}
+        try:
+            self._faces.check("".join(sorted(drawn)), families)
+        except GlyphMissing as missing:
+            for entry in page.prints:  # name the value rather than the page
+                self._faces.check(entry.text, families)
+            raise GlyphMissing(page.title, missing.code_points) from None
+
+    def _families(self, page: Page) -> tuple[str, ...]:
+        """Bundled families that the page may draw with."""
+        named = {family for family in self._faces.families if family in page.style or family in page.body}
+        return tuple(family for family in self._faces.families if family in named or family in DEFAULT_STACK)
+
+    def _print(self, page: Page, body: str) -> bytes:
+        live = self._ready()
+        missing = [family for family in self._families(page) if family not in live.families]
+        if missing:
+            self._evaluate(live, _ADD_FACES, self._faces.css(missing))
+            live.families.update(missing)
+        self._evaluate(live, _SWAP, [page.lang, page.style, body])
+        live.prints += 1
+        printed = live.browser.call(
+            "Page.printToPDF", _PRINT_OPTIONS, session=live.session, seconds=self._print_seconds
+        )
+        return base64.b64decode(printed["data"])
+
+    def _evaluate(self, live: _Live, function: str, argument: object) -> None:
+        """Call a function of ours in the page; the page's own scripts are off."""
+        result = live.browser.call(
+            "Runtime.evaluate",
+            {"expression": f"({function})({json.dumps(argument)})", "awaitPromise": True, "returnByValue": True},
+            session=live.session,
+            seconds=self._print_seconds,
+        )
+        if "exceptionDetails" in result:
+            raise BrowserGone(f"the live page is gone: {result['exceptionDetails'].get('text')}")
+
+    def _ready(self) -> _Live:
+        """The live page, in a fresh browser where the old one is worn."""
+        if self._live is not None and self._worn(self._live):
+            self.close()
+        if self._live is None:
+            self._live = _start(self._executable)
+        return self._live
+
+    def _worn(self, live: _Live) -> bool:
+        if live.prints >= self._prints_per_browser:
+            return True
+        if live.prints % PRINTS_PER_LOOK:
+            return False
+        return (live.browser.private_bytes() or 0) > BROWSER_BYTES
+
+
+def _start(executable: Path) -> _Live:
+    browser = Browser(executable)
+    try:
+        target = browser.call("Target.createTarget", {"url": "about:blank"}, seconds=SET_UP_SECONDS)["targetId"]
+        attached = browser.call("Target.attachToTarget", {"targetId": target, "flatten": True}, seconds=SET_UP_SECONDS)
+        session = attached["sessionId"]
+        for method, params in (
+            ("Emulation.setScriptExecutionDisabled", {"value": True}),
+            ("Network.enable", {}),
+            (
+                "Network.emulateNetworkConditions",
+                {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
+            ),
+            ("Page.setDocumentContent", {"frameId": target, "html": _LIVE_PAGE}),
+        ):
+            browser.call(method, params, session=session, seconds=SET_UP_SECONDS)
+    except BaseException:
+        browser.kill()
+        raise
+    return _Live(browser, session)
