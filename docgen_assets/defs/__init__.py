@@ -1,0 +1,1 @@
+"""The definitions, one module a kind."""

@@ -1,0 +1,47 @@
+"""What every asset of the corpus shares: its group, owners, partitions, and versions of several roots."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import dagster as dg
+
+from docgen_assets.partitions import CompanyRange, company_ranges
+from docgen_core.packs import load_pack
+
+PACK = load_pack("invoice")
+
+GROUP = "corpus"
+OWNERS = ("team:documents",)
+TAGS = {"docgen/pack": PACK.name}
+
+CATALOGUE = dg.AssetKey("catalogue")
+RUN_PLAN = dg.AssetKey("run_plan")
+GOLDEN_SHARDS = dg.AssetKey("golden_shards")
+
+ROOT = "root digest"
+"""Metadata of a materialised range: SHA-256 of the root manifest it was made from."""
+
+PARTITIONED: dict[str, Any] = {
+    "partitions_def": company_ranges,
+    # All ranges of a backfill come as one run, so that their units are one pool to the workers.
+    "backfill_policy": dg.BackfillPolicy.single_run(),
+}
+
+
+def ranges_of(keys: Iterable[str]) -> list[CompanyRange]:
+    """The ranges of a run, in order of company id."""
+    return sorted((CompanyRange.of(key) for key in keys), key=lambda each: each.first)
+
+
+def version_of(digests: Sequence[str]) -> dg.DataVersion:
+    """The data version of what came of these roots: the root's digest, or one over several.
+
+    Dagster gives all ranges of a single-run backfill one data version; each range's own digest
+    is in its metadata.
+    """
+    if len(digests) == 1:
+        return dg.DataVersion(digests[0])
+    return dg.DataVersion(hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest())

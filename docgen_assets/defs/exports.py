@@ -1,0 +1,108 @@
+"""One asset a golden table: the rows of a range, in the sink, ready to be queried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from docgen_assets.columns import table_lineage, table_schema
+from docgen_assets.defs.common import (
+    GOLDEN_SHARDS,
+    GROUP,
+    OWNERS,
+    PACK,
+    PARTITIONED,
+    ROOT,
+    TAGS,
+    ranges_of,
+    version_of,
+)
+from docgen_assets.defs.runs import TABLES
+from docgen_assets.failures import said_plainly
+from docgen_assets.resources import Corpus, Places, Stores
+from docgen_assets.warehouse import preview
+
+if TYPE_CHECKING:
+    from docgen_core.export import ExportReport
+    from docgen_core.runs.manifest import Root
+
+WRITER_POOL = "duckdb_writer"
+"""Steps that write the sink queue here. Only a throttle: the sink has a lock of its own."""
+
+_DESCRIPTIONS = {
+    "invoices": "One row a document: parties, dates, terms and totals, as printed.",
+    "line_items": "One row a printed line, with quantity, price, discounts and tax.",
+    "tax_lines": "One row a tax bucket of a document.",
+    "documents": "One row a file: where it is, how it looks, its digest.",
+    "field_boxes": "One row a printed fragment: which golden value stands where on which page.",
+}
+
+_SPECS = [
+    dg.AssetSpec(
+        key=table,
+        deps=[GOLDEN_SHARDS],
+        description=_DESCRIPTIONS[table],
+        group_name=GROUP,
+        owners=OWNERS,
+        tags=TAGS,
+        kinds={"table", "duckdb"},
+        code_version=PACK.version,
+        metadata={
+            "dagster/column_schema": table_schema({table: schema}),
+            "dagster/column_lineage": table_lineage(table, schema, GOLDEN_SHARDS),
+            "dagster/table_name": table,
+        },
+    )
+    for table, schema in TABLES.items()
+]
+
+
+@dg.multi_asset(
+    name="export_tables",
+    specs=_SPECS,
+    pool=WRITER_POOL,
+    description="Loads the sealed golden shards of the chosen ranges into the sink. Exporting again replaces the "
+    "range's rows, it never doubles them; a range that is not sealed, or is damaged, is refused.",
+    **PARTITIONED,
+)
+def golden_tables(
+    context: dg.AssetExecutionContext, corpus: Corpus, stores: Stores
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Export the run of each chosen range, all tables of a run at once."""
+    ranges = ranges_of(context.partition_keys)
+    with said_plainly(), stores.opened() as here:
+        roots = [_root(corpus.run_id(each), here) for each in ranges]
+        reports = exported([root.run_id for root in roots], here, stores)
+    for companies, root, report in zip(ranges, roots, reports, strict=True):
+        for table in TABLES:
+            context.add_asset_metadata(
+                {
+                    "dagster/partition_row_count": report.rows[table],
+                    "dagster/uri": stores.sink,
+                    "docgen run": root.run_id,
+                    ROOT: root.digest,
+                },
+                asset_key=table,
+                partition_key=companies.key,
+            )
+    version = version_of([root.digest for root in roots])
+    with said_plainly(), stores.warehouse() as connection:
+        for table in TABLES:
+            shown = preview(connection, table, [root.run_id for root in roots])
+            yield dg.MaterializeResult(asset_key=table, data_version=version, metadata={"first rows": shown})
+
+
+def exported(run_ids: Sequence[str], here: Places, stores: Stores) -> list[ExportReport]:
+    """Export each run into the sink, opened once."""
+    from docgen_core.export import export_run
+
+    with stores.opened_sink() as sink:
+        return [export_run(run_id, blobs=here.blobs, sink=sink) for run_id in run_ids]
+
+
+def _root(run_id: str, here: Places) -> Root:
+    from docgen_core.runs.manifest import read_root
+
+    return read_root(here.blobs, here.state.run(run_id).marker.prefix)

@@ -1,0 +1,155 @@
+"""Jobs: everything for chosen ranges, and what an operator does to a run by its id.
+
+The run jobs work on any docgen run, also one that Dagster never started. Each does one thing that
+the command line does too, and lets the store decide.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+from pydantic import Field
+
+from docgen_assets.defs.common import ROOT
+from docgen_assets.defs.exports import TABLES, WRITER_POOL, exported
+from docgen_assets.drain import Pool, drain, refuse_closed, watch
+from docgen_assets.failures import said_plainly
+from docgen_assets.fleet import Workers, open_fleet, work_command
+from docgen_assets.partitions import company_ranges
+from docgen_assets.resources import Corpus, Stores
+
+_TABLES = dg.AssetSelection.assets(*TABLES)
+
+generate_corpus = dg.define_asset_job(
+    "generate_corpus",
+    selection=dg.AssetSelection.all(),
+    partitions_def=company_ranges,
+    description="From nothing to queryable tables for the chosen company ranges: catalogue, plan, documents with "
+    "their golden shards, tables, checks. Launching it again resumes it.",
+    config=dg.RunConfig(
+        ops={"catalogue": Workers(workers=1), "golden_shards": Workers()}, resources={"corpus": Corpus()}
+    ),
+)
+
+export_ranges = dg.define_asset_job(
+    "export_ranges",
+    selection=_TABLES | dg.AssetSelection.checks_for_assets(*TABLES),
+    partitions_def=company_ranges,
+    description="The tables and their checks alone, for ranges whose runs are sealed.",
+    config=dg.RunConfig(resources={"corpus": Corpus()}),
+)
+
+
+class OneRun(dg.Config):
+    """A docgen run, by its id."""
+
+    run_id: str = Field(description="Id of the docgen run, as `docgen status` lists it.")
+
+
+class OnRun(Workers):
+    """Workers, and the run they work on."""
+
+    run_id: str = Field(description="Id of the docgen run, as `docgen status` lists it.")
+
+
+@dg.op(
+    out=dg.Out(dg.Nothing),
+    pool=WRITER_POOL,
+    description="Loads a sealed run's tables into the sink, replacing what it exported before.",
+)
+def export_one_run(context: dg.OpExecutionContext, config: OneRun, stores: Stores) -> None:
+    """Export one run, whichever it is."""
+    from docgen_core.runs.manifest import sealed_digest
+
+    with said_plainly(), stores.opened() as here:
+        (report,) = exported([config.run_id], here, stores)
+        digest = sealed_digest(here.blobs, config.run_id)
+    context.add_output_metadata(
+        {"docgen run": config.run_id, ROOT: digest or "", "dagster/uri": stores.sink}
+        | {f"{table} rows": rows for table, rows in sorted(report.rows.items())}
+    )
+
+
+@dg.job(description="Exports one sealed run, by its id, into the sink; also a run made by the command line.")
+def export_run() -> None:
+    """The one step."""
+    export_one_run()
+
+
+@dg.op(
+    out=dg.Out(dg.Nothing),
+    description="Starts more workers on a run that is going and waits until they leave. Cancelling takes only these "
+    "away again.",
+)
+def add_drain_workers(context: dg.OpExecutionContext, config: OnRun, stores: Stores) -> None:
+    """Put workers on a run; whoever drains it seals it."""
+    with said_plainly(), stores.opened() as here:
+        refuse_closed(here.state, config.run_id)
+        command = work_command([config.run_id], state=here.state.uri, blobs=here.blobs.uri)
+        watch(context, [Pool(config.run_id)], open_fleet(config.fleet, command), config.workers, here.state)
+
+
+@dg.job(description="Puts N more workers on any run that is going; they leave when it is drained.")
+def add_workers() -> None:
+    """The one step."""
+    add_drain_workers()
+
+
+@dg.op(
+    out=dg.Out(dg.Nothing),
+    description="Clears a pause, gives failed units their attempts back, reclaims expired ones, and drains the run.",
+)
+def reopen_and_drain(context: dg.OpExecutionContext, config: OnRun, stores: Stores) -> None:
+    """Resume a run to its end."""
+    from docgen_core.runs.drain import reopen_run
+
+    with said_plainly(), stores.opened() as here:
+        reopened = reopen_run(here.state, config.run_id)
+        context.log.info(f"{reopened.reset} failed units reset, {reopened.reclaimed} expired leases reclaimed")
+        command = work_command([config.run_id], state=here.state.uri, blobs=here.blobs.uri)
+        drain(context, [Pool(config.run_id)], open_fleet(config.fleet, command), config.workers, here.state)
+
+
+@dg.job(description="Finishes a run: one that was paused, has failed units, lost its workers, or was never sealed.")
+def resume_run() -> None:
+    """The one step."""
+    reopen_and_drain()
+
+
+@dg.op(out=dg.Out(dg.Nothing), description="Cancels a run in the store; its workers stop at their next renewal.")
+def cancel_one_run(context: dg.OpExecutionContext, config: OneRun, stores: Stores) -> None:
+    """Cancel a run for good."""
+    with said_plainly(), stores.opened() as here:
+        here.state.cancel(config.run_id)
+    context.log.info(f"run {config.run_id!r} is cancelled; what is done stays where it is")
+
+
+@dg.job(description="Cancels a run for good. To stop only Dagster's workers, terminate the Dagster run instead.")
+def cancel_run() -> None:
+    """The one step."""
+    cancel_one_run()
+
+
+class Verify(OneRun):
+    """How thoroughly to verify which run."""
+
+    deep: bool = Field(default=True, description="Read every blob and compare its digest, not only its presence.")
+
+
+@dg.op(out=dg.Out(dg.Nothing), description="Names every blob of a run that is missing, changed or foreign.")
+def verify_one_run(context: dg.OpExecutionContext, config: Verify, stores: Stores) -> None:
+    """Verify one run; damage fails the step."""
+    from docgen_core.runs.verify import verify_run as verify
+
+    with said_plainly(), stores.opened() as here:
+        verified = verify(config.run_id, blobs=here.blobs, state=here.state, deep=config.deep)
+    lines = "\n".join(f"- {finding.kind} `{finding.key}` {finding.detail}" for finding in verified.findings[:100])
+    found = {"findings": len(verified.findings), "the first": dg.MetadataValue.md(lines)} if lines else {"findings": 0}
+    if not verified.ok:
+        raise dg.Failure(f"run {config.run_id!r} is damaged", metadata=found, allow_retries=False)
+    context.add_output_metadata(found)
+
+
+@dg.job(description="Verifies a run's blobs against its manifest, byte for byte.")
+def verify_run() -> None:
+    """The one step."""
+    verify_one_run()

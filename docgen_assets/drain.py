@@ -1,0 +1,197 @@
+"""Start drain workers, watch the store until they are through, and leave none behind.
+
+Nothing here coordinates. Workers pull units from the state store; the watch only reads it, and
+when the workers have ended the *store* says how the runs stand: exit codes decide nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from docgen_core.state.contract import Progress, RunState, Unit, UnitState
+
+if TYPE_CHECKING:
+    from docgen_assets.fleet import Fleet
+    from docgen_core.state.contract import StateStore
+
+POLL_SECONDS = 0.25
+"""The main thread sleeps no longer than this: an interrupt is raised between two sleeps."""
+
+REPORT_SECONDS = 5.0
+"""Between two progress lines. One event costs some milliseconds, so never one a unit."""
+
+_LISTED_FAILURES = 50
+"""Failed units that a failure lists; `docgen failures` lists all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Units to drain: a whole run, or some units of one."""
+
+    run_id: str
+    units: tuple[int, ...] | None = None
+
+    def progress(self, state: StateStore) -> Progress:
+        """Units of the pool by state."""
+        if self.units is None:
+            return state.progress(self.run_id)
+        rows = list(self.rows(state))
+        held = {each: sum(row.state is each for row in rows) for each in UnitState}
+        touched = held[UnitState.RUNNING] + held[UnitState.DONE] + held[UnitState.FAILED]
+        return Progress(
+            total=len(self.units),
+            pending=len(self.units) - touched,
+            running=held[UnitState.RUNNING],
+            done=held[UnitState.DONE],
+            failed=held[UnitState.FAILED],
+            rows=sum(row.rows for row in rows if row.state is UnitState.DONE),
+            expired=0,
+        )
+
+    def rows(self, state: StateStore, states: Sequence[UnitState] | None = None) -> Iterator[Unit]:
+        """The pool's unit rows in index order; one that was never claimed has none."""
+        if self.units is not None:
+            for index in self.units:
+                yield from (
+                    row
+                    for row in state.units(self.run_id, states, after=index - 1, limit=1)
+                    if row.index == index
+                )
+            return
+        after = -1
+        while page := state.units(self.run_id, states, after=after):
+            yield from page
+            after = page[-1].index
+
+    def items_done(self, state: StateStore) -> int:
+        """Documents (or companies) in the pool's finished units."""
+        run = state.run(self.run_id)
+        return sum(len(run.unit_range(row.index)) for row in self.rows(state, (UnitState.DONE,)))
+
+    def is_finished(self, state: StateStore) -> bool:
+        """Whether nothing is left to do: the run is sealed, or the units asked for are DONE."""
+        run = state.run(self.run_id)
+        if run.state is RunState.COMPLETED:
+            return True
+        return self.units is not None and self.progress(state).done == len(self.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """What a drain did itself, beside what was there before."""
+
+    items: int
+    """Documents or companies."""
+    seconds: float
+
+
+def drain(
+    context: dg.OpExecutionContext | dg.AssetExecutionContext,
+    pools: Sequence[Pool],
+    fleet: Fleet,
+    workers: int,
+    state: StateStore,
+) -> Drained:
+    """Drain the pools with `workers` workers of the fleet.
+
+    A unit that failed before is tried again: whoever asks for the documents once more means that.
+    Raises `dg.Failure` when the store does not say that all is done, with what to do about it.
+    """
+    left = [pool for pool in pools if not pool.is_finished(state)]
+    if not left:
+        context.log.info("nothing is left to do: the store has every unit done")
+        return Drained(0, 0.0)
+    for pool in left:
+        refuse_closed(state, pool.run_id)
+        state.reset_failed_units(pool.run_id)
+    before = sum(pool.items_done(state) for pool in left)
+    began = time.monotonic()
+    watch(context, left, fleet, workers, state)
+    for pool in left:
+        _insist(state, pool)
+    seconds = time.monotonic() - began
+    return Drained(sum(pool.items_done(state) for pool in left) - before, seconds)
+
+
+def watch(
+    context: dg.OpExecutionContext | dg.AssetExecutionContext,
+    pools: Sequence[Pool],
+    fleet: Fleet,
+    workers: int,
+    state: StateStore,
+) -> None:
+    """Start the workers and wait in short sleeps until none is alive; whatever happens, stop them all."""
+    try:
+        fleet.start(workers)
+        context.log.info(f"{workers} workers on {', '.join(pool.run_id for pool in pools)}")
+        due = time.monotonic() + REPORT_SECONDS
+        while alive := fleet.poll():
+            time.sleep(POLL_SECONDS)
+            if time.monotonic() >= due:
+                context.log.info(f"{_line(pools, state)}; {alive} workers alive")
+                due = time.monotonic() + REPORT_SECONDS
+    finally:
+        fleet.stop()
+
+
+def refuse_closed(state: StateStore, run_id: str) -> None:
+    """Raise `dg.Failure` for a run that takes no work now: paused or cancelled by someone."""
+    found = state.run(run_id).state
+    if found is RunState.PAUSED:
+        raise dg.Failure(
+            f"run {run_id!r} is paused: launch the job resume_run for it, or `docgen resume {run_id}`",
+            allow_retries=False,
+        )
+    if found is RunState.CANCELLED:
+        raise dg.Failure(
+            f"run {run_id!r} was cancelled, for good: give the corpus another name to make its documents anew",
+            allow_retries=False,
+        )
+
+
+def _line(pools: Sequence[Pool], state: StateStore) -> str:
+    counts = [pool.progress(state) for pool in pools]
+    total, done = sum(each.total for each in counts), sum(each.done for each in counts)
+    running, failed = sum(each.running for each in counts), sum(each.failed for each in counts)
+    return f"{done} of {total} units done, {running} in hand, {failed} failed"
+
+
+def _insist(state: StateStore, pool: Pool) -> None:
+    """Return when the store says the pool is done; else fail, naming the gap and the next step."""
+    if pool.is_finished(state):
+        return
+    refuse_closed(state, pool.run_id)
+    failed = list(pool.rows(state, (UnitState.FAILED,)))
+    if failed:
+        listed = failed[:_LISTED_FAILURES]
+        raise dg.Failure(
+            f"{len(failed)} units of run {pool.run_id!r} failed (unit {failed[0].index}: {failed[0].error}). The other "
+            "units are kept: when the cause is gone, re-execute from failure, or launch the job resume_run",
+            metadata={
+                "failed units": dg.MetadataValue.table(
+                    [
+                        dg.TableRecord({"unit": row.index, "attempts": row.attempts, "error": row.error or ""})
+                        for row in listed
+                    ],
+                    dg.TableSchema(
+                        [
+                            dg.TableColumn("unit", "int"),
+                            dg.TableColumn("attempts", "int"),
+                            dg.TableColumn("error", "string"),
+                        ]
+                    ),
+                )
+            },
+            allow_retries=False,
+        )
+    counts = pool.progress(state)
+    raise dg.Failure(
+        f"the workers ended before run {pool.run_id!r} was done ({counts.done} of {counts.total} units, "
+        f"{counts.running} held by others): see their lines in this step's logs, then re-execute from failure",
+        allow_retries=False,
+    )

@@ -1,0 +1,123 @@
+"""What a run of the code location is configured by: which stores, and which corpus.
+
+Resources, not op configuration, because the plan, the drain and the tables must agree on them:
+a value changed once in the Launchpad holds for every step. What does not belong here: how many
+workers (configuration of the step that starts them), and anything that coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import dagster as dg
+from pydantic import Field
+
+from docgen_assets.partitions import ROSTER, SETTINGS, CompanyRange
+from docgen_core.runs.selection import CatalogueSpec, Selection
+from docgen_core.settings import load_settings
+
+if TYPE_CHECKING:
+    from docgen_core.blobs.contract import BlobStore
+    from docgen_core.export.contract import GoldenSink
+    from docgen_core.runs.plan import RunRequest
+    from docgen_core.state.contract import StateStore
+
+ROSTER_VERSION = SETTINGS.catalogue or "roster"
+"""The catalogue version that the company ranges belong to, unless the corpus names another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The opened stores of one step."""
+
+    state: StateStore
+    blobs: BlobStore
+
+
+class Stores(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Where everything is: the same URIs as the command line's, from the same variables."""
+
+    state: str = Field(
+        default=SETTINGS.state,
+        description="State store, the only coordinator: a path or sqlite:///… (DOCGEN_STATE).",
+    )
+    blobs: str = Field(
+        default=SETTINGS.blobs,
+        description="Blob store of documents, shards and manifests: a folder or file:///… (DOCGEN_BLOBS).",
+    )
+    sink: str = Field(
+        default=SETTINGS.sink,
+        description="Where tables are exported to: a *.duckdb file, duckdb:///… or parquet:///… (DOCGEN_SINK).",
+    )
+
+    @contextmanager
+    def opened(self) -> Iterator[Places]:
+        """The state and blob stores, closed at the end."""
+        from docgen_core.blobs import open_blobs
+        from docgen_core.state import open_state
+
+        at = load_settings(state=self.state, blobs=self.blobs)
+        with closing(open_blobs(at.blobs)) as blobs, closing(open_state(at.state)) as state:
+            yield Places(state, blobs)
+
+
+class Corpus(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Which documents to make. One corpus is one specification: a name never holds two."""
+
+    name: str = Field(
+        default="invoices",
+        description="Name of the corpus. The run of a range is called NAME-RANGE, e.g. invoices-00000-00049. "
+        "A name keeps its first specification: for other documents choose another name.",
+    )
+    documents_per_range: int = Field(default=100, description="Documents to make for each company range.")
+    seed: int = Field(default=0, description="The same seed gives the same documents, byte for byte.")
+    locales: list[str] = Field(
+        default=[], description="Only companies that write in these locales: en-US, de-DE, ja-JP. Empty: all."
+    )
+    jurisdictions: list[str] = Field(default=[], description="Only sellers of these countries: US, DE, JP. Empty: all.")
+    layouts: list[str] = Field(default=[], description="Only these page layouts. Empty: all.")
+    business_types: list[str] = Field(default=[], description="Only companies of these business types. Empty: all.")
+    conditions: dict[str, int] = Field(
+        default={"clean": 3, "light_scan": 1},
+        description="Capture conditions with whole-number weights: clean (a text PDF), light_scan (an image of it).",
+    )
+    catalogue: str = Field(
+        default=ROSTER_VERSION,
+        description="Catalogue version to draw companies and products from; made range by range where it is missing.",
+    )
+
+    def run_id(self, companies: CompanyRange) -> str:
+        """The docgen run that holds this corpus's documents of a range."""
+        return f"{self.name}-{companies.key}"
+
+    def selection(self, companies: CompanyRange) -> Selection:
+        """What the documents of a range are drawn from."""
+        return Selection(
+            locales=tuple(self.locales),
+            jurisdictions=tuple(self.jurisdictions),
+            layouts=tuple(self.layouts),
+            business_types=tuple(self.business_types),
+            conditions=dict(self.conditions),
+            companies=(companies.first, companies.last),
+        )
+
+    def request(self, companies: CompanyRange) -> RunRequest:
+        """The plan of a range's run; it pins that range's part of the catalogue and no other."""
+        from docgen_core.runs.plan import RunRequest
+
+        return RunRequest(
+            run_id=self.run_id(companies),
+            documents=self.documents_per_range,
+            seed=self.seed,
+            selection=self.selection(companies),
+            catalogue=self.catalogue,
+            pin=(companies.unit,),
+        )
+
+    @property
+    def roster(self) -> CatalogueSpec:
+        """What the catalogue is made of; its ranges are the partitions."""
+        return ROSTER
