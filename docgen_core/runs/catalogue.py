@@ -40,9 +40,7 @@ def build_catalogue_run(
     run_spec = CatalogueRunSpec(**spec.model_dump(), version=version, pack_version=load_pack(spec.pack).version)
     prefix = default_prefix(run_id)
     marker = marker_for(run_id, RunKind.CATALOGUE, prefix, run_spec.as_json(), spec.companies, spec.range_width)
-    planned = record_run(
-        state, blobs, marker, admit=lambda: None, takeover_seconds=takeover_seconds, sleep=sleep
-    )
+    planned = record_run(state, blobs, marker, admit=lambda: None, takeover_seconds=takeover_seconds, sleep=sleep)
     if not planned.created and planned.run.state is RunState.RUNNING:
         state.reclaim_expired_units(run_id)
     return planned
@@ -54,11 +52,7 @@ def newest_catalogue(state: StateStore, blobs: BlobStore) -> str | None:
     Versions that another store's fleet built are known by their markers alone: of these, the last
     by name, and only when this store knows none.
     """
-    known = [
-        run
-        for run in _catalogue_runs(state)
-        if not blobs.exists(withdrawn_key(run.run_id))
-    ]
+    known = [run for run in _catalogue_runs(state) if not blobs.exists(withdrawn_key(run.run_id))]
     if known:
         newest = max(known, key=lambda run: (run.created_at, run.run_id))
         return newest.run_id.removeprefix(CATALOGUE_RUN)

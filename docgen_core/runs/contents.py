@@ -1,0 +1,73 @@
+"""What a sound unit's shards must say: declared schemas, the rows its part counts, its documents once.
+
+Used by a deep verify, on bytes whose digests are right already; what it finds is a fault of the
+writer, not of the disk. What does not belong here: the meaning of golden values (a pack's checks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from docgen_core.errors import Damage
+from docgen_core.golden import CORE_TABLES
+from docgen_core.packs import load_pack
+from docgen_core.runs.keys import document_id, shard_key
+from docgen_core.runs.manifest import BlobEntry, Part, Plan
+from docgen_core.runs.shards import decode_shard
+
+Complaint = tuple[str, str]
+"""A key, and what is wrong with it."""
+
+
+def check_unit_contents(plan: Plan, part: Part, shards: Mapping[str, bytes]) -> Iterator[Complaint]:
+    """Complaints about a unit, whose shards' bytes are given by key."""
+    schemas = _schemas(plan)
+    tables: dict[str, pa.Table] = {}
+    for name in part.rows:
+        entry = next((entry for entry in part.blobs if f"/golden/{name}/" in entry.key), None)
+        if entry is None:
+            yield shard_key(plan.prefix, name, part.unit), f"the part counts rows of {name!r} and names no shard"
+            continue
+        try:
+            tables[name] = decode_shard(entry.key, shards[entry.key], schemas.get(name) if schemas else None)
+        except Damage as error:
+            yield entry.key, str(error)
+            continue
+        if tables[name].num_rows != part.rows[name]:
+            yield entry.key, f"{tables[name].num_rows} rows, its part counts {part.rows[name]}"
+    if schemas is not None and set(part.rows) != set(schemas):
+        yield shard_key(plan.prefix, "", part.unit), f"tables {sorted(part.rows)}, declared {sorted(schemas)}"
+    if plan.kind == "documents" and "documents" in tables:
+        yield from _check_documents(plan, part, tables)
+
+
+def _schemas(plan: Plan) -> Mapping[str, pa.Schema] | None:
+    """The declared schemas; None when this installation's pack is not the run's."""
+    pack = load_pack(str(plan.spec["pack"]))
+    if pack.version != plan.pack_version:
+        return None
+    return pack.catalogue_tables if plan.kind == "catalogue" else {**CORE_TABLES, **pack.tables}
+
+
+def _check_documents(plan: Plan, part: Part, tables: Mapping[str, pa.Table]) -> Iterator[Complaint]:
+    key = next(entry.key for entry in part.blobs if "/golden/documents/" in entry.key)
+    rows = tables["documents"].to_pylist()
+    stream = plan.documents_spec.stream
+    expected = [document_id(stream, index) for index in plan.unit_range(part.unit)]
+    if [row["document_id"] for row in rows] != expected:
+        yield key, f"its documents are not {expected[0]} to {expected[-1]}, each once and in order"
+    files = {entry.key: entry for entry in part.blobs if "/documents/" in entry.key and "/golden/" not in entry.key}
+    for row in rows:
+        entry = files.pop(row["key"], None)
+        if entry != BlobEntry(key=row["key"], sha256=row["sha256"], bytes=row["bytes"]):
+            yield key, f"its row of {row['document_id']} does not describe the file {row['key']!r}"
+    for left in files:
+        yield left, "no row of `documents` describes it"
+    known = set(expected)
+    for name, table in tables.items():
+        if set(table.column("run_id").unique().to_pylist()) - {plan.run_id}:
+            yield shard_key(plan.prefix, name, part.unit), "rows of another run"
+        if set(table.column("document_id").unique().to_pylist()) - known:
+            yield shard_key(plan.prefix, name, part.unit), "rows of documents that are not this unit's"
