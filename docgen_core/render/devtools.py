@@ -165,7 +165,8 @@ class Browser:
 
     def kill(self) -> None:
         """End the browser and every process of its group at once, and remove its profile: nothing in it is worth
-        an orderly end. A second call does nothing."""
+        an orderly end. A second call does nothing.
+        """
         if self._closed:
             return
         self._closed = True
