@@ -151,8 +151,8 @@ class RunWithdrawn(DocgenError):
 
     exit_code = 3
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"run {run_id!r} was withdrawn")
+    def __init__(self, run_id: str, consequence: str = "") -> None:
+        super().__init__(f"run {run_id!r} was withdrawn" + (f"; {consequence}" if consequence else ""))
 
 
 class RecordRefused(DocgenError):

@@ -2,11 +2,25 @@
 
 One declared schema a table, the same in every shard, part and sink. Money, rates, prices and
 quantities are `decimal(38, 9)` (BigQuery's NUMERIC: 29 digits before the point, 9 after).
+
+`open(run_id).table("invoices")` reads a sealed run, every shard checked against its manifest.
+What does not belong here: a pack's own tables, and where else the rows may go (export/).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 import pyarrow as pa
+
+from docgen_core.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from docgen_core.blobs.contract import BlobStore
+    from docgen_core.export.reader import RunReader
 
 DECIMAL = pa.decimal128(38, 9)
 """Every amount, rate, price and quantity."""
@@ -58,3 +72,76 @@ FIELD_BOXES = pa.schema(
 """Corners run clockwise from the text's upper left."""
 
 CORE_TABLES: dict[str, pa.Schema] = {"documents": DOCUMENTS, "field_boxes": FIELD_BOXES}
+
+
+class GoldenTable:
+    """One table of a sealed run. Reads when asked, so a table larger than memory can be walked."""
+
+    def __init__(self, reader: RunReader, name: str) -> None:
+        self.name = name
+        self.num_rows = reader.rows(name)
+        self._reader = reader
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Declared columns, with their descriptions."""
+        return self._reader.schema(self.name)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in the order of the documents, a bounded number at a time.
+
+        Raises `Damage` naming the shard that is missing or changed.
+        """
+        for shard in self._reader.stream(self.name).shards:
+            yield from shard.batches()
+
+    def to_arrow(self) -> pa.Table:
+        """The whole table."""
+        return pa.Table.from_batches(list(self.batches()), self.schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The whole table as a frame: `Decimal`, `date`, `int` and `None` as they are, nothing rounded.
+
+        Raises `MissingExtra` where pandas is not installed.
+        """
+        try:
+            import pandas  # noqa: F401  Arrow's own message would not say what to install
+        except ModuleNotFoundError:
+            raise MissingExtra("a frame of the golden set", "pandas") from None
+        frame: pd.DataFrame = self.to_arrow().to_pandas(integer_object_nulls=True, date_as_object=True)
+        return frame
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Hand the rows to anything that speaks Arrow: `pa.table(t)`, DuckDB, polars."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches()).__arrow_c_stream__(requested_schema)
+
+
+class GoldenRun:
+    """The golden set of one sealed run."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self.run_id = reader.root.run_id
+        self.tables = reader.tables
+        """Names of the tables, in order."""
+        self._reader = reader
+
+    def table(self, name: str) -> GoldenTable:
+        """One table. Raises `UsageError` naming the tables there are."""
+        return GoldenTable(self._reader, name)
+
+
+def open(run_id: str, blobs: BlobStore | str | None = None, *, prefix: str | None = None) -> GoldenRun:
+    """The golden set of a run, or of catalogue VERSION under the id `catalogue-VERSION`.
+
+    `blobs` is a store or its URI; by default the one that `DOCGEN_BLOBS` names. `prefix` is where
+    the run's blobs stand, when it is not the usual `runs/<run_id>`. Raises `RunWithdrawn`,
+    `RunIncomplete` (no root manifest), `Damage` (naming the blob that is missing or changed).
+    """
+    from docgen_core.export.reader import open_run
+
+    if blobs is None or isinstance(blobs, str):
+        from docgen_core.blobs import open_blobs
+        from docgen_core.settings import load_settings
+
+        blobs = open_blobs(load_settings(blobs=blobs).blobs)
+    return GoldenRun(open_run(run_id, blobs, prefix=prefix))

@@ -1,1 +1,85 @@
-"""Export: from a run's golden shards to tables, through one sink contract."""
+"""Export: from a run's golden shards to tables, through one sink contract, chosen by URI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from docgen_core.errors import UsageError
+from docgen_core.export.contract import GoldenSink, Shard
+from docgen_core.export.run import ExportReport, export_run
+
+__all__ = ["SCHEMES", "ExportReport", "GoldenSink", "Shard", "export_run", "open_sink"]
+
+SCHEMES = ("duckdb", "parquet")
+DUCKDB_SUFFIX = ".duckdb"
+MAX_LIMIT = 1_000_000
+"""Of either parameter: a terabyte, or eleven days."""
+
+
+def open_sink(uri: str, client: Any = None) -> GoldenSink:
+    """The sink at `uri`; nothing is written before the first export.
+
+    - `duckdb:///abs/file.duckdb`, or a bare path ending in `.duckdb`; parameters `memory_mb` and
+      `wait_seconds`. `client` is a function that gives a connection, or a context manager around
+      one, such as `DuckDBResource.get_connection`.
+    - `parquet:///abs/dir`, any other bare path, or `parquet://` before a blob URI
+      (`parquet://gs://bucket/dir`). `client` goes to the blob store.
+
+    A bare path is relative to the working directory and made absolute here. Raises `UsageError`.
+    """
+    scheme, separator, place = uri.partition("://")
+    if not separator:
+        scheme, place = ("duckdb" if uri.partition("?")[0].endswith(DUCKDB_SUFFIX) else "parquet"), uri
+    if scheme not in SCHEMES:
+        raise UsageError(
+            f"sink URI {uri!r}: unknown scheme {scheme!r}; there are {', '.join(SCHEMES)}, "
+            f"or a bare path (a file if it ends in {DUCKDB_SUFFIX}, else a folder of Parquet files)"
+        )
+    if not place.strip("/ "):
+        raise UsageError(f"sink URI {uri!r} names no place; write duckdb:///abs/file.duckdb or parquet:///abs/dir")
+    if scheme == "duckdb":
+        return _open_duckdb(uri, place, client, bare=not separator)
+    return _open_parquet(uri, place, client, bare=not separator)
+
+
+def _open_parquet(uri: str, place: str, client: Any, *, bare: bool) -> GoldenSink:
+    from docgen_core.blobs import open_blobs
+    from docgen_core.export.parquet import ParquetSink
+
+    if bare or "://" in place:
+        return ParquetSink(open_blobs(place, client))
+    if not place.startswith("/"):
+        raise UsageError(f"sink URI {uri!r}: a folder is written parquet:///absolute/path, with three slashes")
+    return ParquetSink(open_blobs(f"file://{place}", client))
+
+
+def _open_duckdb(uri: str, place: str, client: Any, *, bare: bool) -> GoldenSink:
+    from docgen_core.export.duckdb import DuckDBSink
+
+    if client is not None and not callable(client):
+        raise UsageError(f"sink URI {uri!r}: its client is a function that gives a connection, such as get_connection")
+    name, _, query = place.partition("?")
+    path = Path(name).expanduser().absolute() if bare else Path(unquote(name))
+    if not path.is_absolute():
+        raise UsageError(f"sink URI {uri!r}: a file is written duckdb:///absolute/path, with three slashes")
+    return DuckDBSink(path, client=client, **_limits(uri, query))
+
+
+_PARAMETERS: dict[str, Callable[[str], int | float]] = {"memory_mb": int, "wait_seconds": float}
+
+
+def _limits(uri: str, query: str) -> dict[str, Any]:
+    limits: dict[str, Any] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        if name not in _PARAMETERS:
+            raise UsageError(f"sink URI {uri!r}: unknown parameter {name!r}; there are {', '.join(_PARAMETERS)}")
+        try:
+            limits[name] = _PARAMETERS[name](text)
+        except ValueError:
+            raise UsageError(f"sink URI {uri!r}: {name} is a number, not {text!r}") from None
+        if not 0 <= limits[name] < MAX_LIMIT:
+            raise UsageError(f"sink URI {uri!r}: {name} is between 0 and {MAX_LIMIT}, not {text}")
+    return limits

@@ -1,0 +1,301 @@
+"""Golden tables in one DuckDB file, a run replaced in one transaction.
+
+DuckDB has one writing process. An export takes the lock file `<file>.lock`, so that exports wait for
+one another instead of failing, then DuckDB's own lock, which anybody's open session may hold:
+that one is waited for briefly and then named. The connection is open from `begin` to `commit`,
+no longer, so that the file is free for readers between exports. A killed export leaves nothing:
+an uncommitted transaction is not in the file when it is next opened.
+
+`docgen_exports` says what is held: a row per run and table. Only tables named there are ever deleted
+from; a table of the user's own in the same file is never touched.
+
+What does not belong here: a connection's configuration beyond the bounds on memory and threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import urlencode
+
+import duckdb
+import filelock
+import pyarrow as pa
+import tenacity
+
+from docgen_core.errors import StorageFailed, UsageError
+from docgen_core.export.contract import GoldenSink, Shard
+
+MEMORY_MB = 128
+"""DuckDB's own bound; beyond it, it writes to disk. With Python and Arrow an export stays under 400 MB."""
+THREADS = 1
+"""Inserting threads. A second one gains nothing (Arrow parses in threads of its own) and tears row groups."""
+INSERT_BYTES = 8 * 1024 * 1024
+"""Rows of small shards are gathered up to this before they are inserted: a statement costs 3 ms."""
+WAIT_SECONDS = 10.0
+"""For somebody's session that holds the file: it may never end, so it is soon named."""
+PEER_WAIT_SECONDS = 900.0
+"""For another export, which ends by itself."""
+
+EXPORTS = "docgen_exports"
+BOXES = "field_boxes"
+VALUES_VIEW = "golden_values"
+
+Connect = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
+
+_EXPORTS_DDL = f"""
+CREATE TABLE IF NOT EXISTS {EXPORTS} (
+    run_id VARCHAR NOT NULL, root_sha256 VARCHAR NOT NULL, table_name VARCHAR NOT NULL, row_count BIGINT NOT NULL
+)"""
+
+_VALUES_DDL = f"""
+CREATE OR REPLACE VIEW {VALUES_VIEW} AS
+SELECT run_id, document_id, table_name, row_key, column_name, any_value(value) AS value,
+       count(*) FILTER (WHERE part = 0) AS occurrences, min(page) AS first_page
+FROM {BOXES} GROUP BY ALL"""
+
+
+class DuckDBSink(GoldenSink):
+    """Tables of one file. `client` gives the connection to it; without one the file is opened here."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        client: Connect | None = None,
+        memory_mb: int = MEMORY_MB,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> None:
+        self._path = path
+        self._client = client
+        self._memory_mb = memory_mb
+        self._wait_seconds = wait_seconds
+        self.uri = _uri(path, memory_mb, wait_seconds)
+        self._session = ExitStack()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._run_id = self._root_sha256 = ""
+
+    def begin(self, run_id: str, root_sha256: str) -> None:
+        """Lock and open the file, start the transaction, take the run's rows out."""
+        if self._connection is not None:
+            raise UsageError(f"{self.uri}: the export of run {self._run_id!r} has not ended")
+        with ExitStack() as opening:
+            connection = opening.enter_context(self._locked())
+            with self._errors_told():
+                connection.begin()
+                connection.execute(_EXPORTS_DDL)
+                _delete_run(connection, run_id)
+            self._session = opening.pop_all()
+        self._connection, self._run_id, self._root_sha256 = connection, run_id, root_sha256
+
+    def write(self, table: str, schema: pa.Schema, shards: Iterable[Shard]) -> int:
+        """Insert the table's rows, which nobody sees before the commit."""
+        connection = self._begun()
+        with self._errors_told():
+            _make_table(connection, self._path, table, schema)
+        rows = 0
+        for chunk in _gathered(schema, shards):
+            with self._errors_told():
+                connection.from_arrow(chunk).insert_into(table)
+            rows += chunk.num_rows
+        with self._errors_told():
+            connection.execute(
+                f"INSERT INTO {EXPORTS} VALUES (?, ?, ?, ?)", [self._run_id, self._root_sha256, table, rows]
+            )
+        return rows
+
+    def commit(self) -> None:
+        """Publish in one step, then let go of the file."""
+        connection = self._begun()
+        with self._errors_told():
+            connection.commit()
+        self._connection = None
+        self._session.close()
+
+    def abort(self) -> None:
+        """Roll back by closing, and let go of the file."""
+        self._connection = None
+        self._session.close()
+
+    def remove(self, run_id: str) -> None:
+        """Take the run's rows out in one transaction."""
+        if self._path.exists():
+            with self._locked() as connection:
+                connection.begin()
+                _delete_run(connection, run_id)
+                connection.commit()
+
+    def register(self) -> None:
+        """Make the view `golden_values`: each printed value once, however often and on however many lines."""
+        if self._path.exists():
+            with self._locked() as connection:
+                if _columns(connection, EXPORTS) and _columns(connection, BOXES):
+                    connection.execute(_VALUES_DDL)
+
+    def close(self) -> None:
+        """Drop a replacement under way."""
+        self.abort()
+
+    def _begun(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            raise UsageError(f"{self.uri}: no export has begun")
+        return self._connection
+
+    @contextmanager
+    def _locked(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that no other export shares, with memory and threads bounded."""
+        with self._errors_told(), ExitStack() as held:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Released by the system when the process dies; its file stays and means nothing.
+            held.enter_context(filelock.FileLock(f"{self._path}.lock", timeout=PEER_WAIT_SECONDS, thread_local=False))
+            connection = held.enter_context(_given(self._client) if self._client else self._opened())
+            connection.execute(f"SET memory_limit = '{self._memory_mb}MB'")
+            connection.execute(f"SET threads = {THREADS}")
+            yield connection
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_is_held_elsewhere),
+            stop=tenacity.stop_after_delay(self._wait_seconds),
+            wait=tenacity.wait_random(0.05, 0.25),
+            reraise=True,
+        )
+        return attempts(duckdb.connect, str(self._path))
+
+    @contextmanager
+    def _errors_told(self) -> Iterator[None]:
+        try:
+            yield
+        except filelock.Timeout:
+            raise StorageFailed(
+                f"{self._path}: another export has held it for {PEER_WAIT_SECONDS / 60:.0f} minutes; "
+                "let it end or stop it, then export again"
+            ) from None
+        except (duckdb.Error, OSError) as error:
+            raise StorageFailed(f"{self._path}: {_advice(error)}") from error
+
+
+@contextmanager
+def _given(client: Connect) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The caller's connection, closed whatever happens: a resource's own context may close only on success."""
+    context = client()
+    connection = context.__enter__()
+    try:
+        yield connection
+    finally:
+        connection.close()
+        context.__exit__(None, None, None)
+
+
+def _uri(path: Path, memory_mb: int, wait_seconds: float) -> str:
+    unusual = {}
+    if memory_mb != MEMORY_MB:
+        unusual["memory_mb"] = f"{memory_mb}"
+    if wait_seconds != WAIT_SECONDS:
+        unusual["wait_seconds"] = f"{wait_seconds:g}"
+    return path.as_uri().replace("file://", "duckdb://", 1) + (f"?{urlencode(unusual)}" if unusual else "")
+
+
+def _gathered(schema: pa.Schema, shards: Iterable[Shard]) -> Iterator[pa.Table]:
+    """The shards' rows in order, in tables of about `INSERT_BYTES`."""
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for shard in shards:
+        for batch in shard.batches():
+            batches.append(batch)
+            size += batch.nbytes
+            if size >= INSERT_BYTES:
+                yield pa.Table.from_batches(batches, schema)
+                batches, size = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches, schema)
+
+
+def _delete_run(connection: duckdb.DuckDBPyConnection, run_id: str) -> None:
+    if not _columns(connection, EXPORTS):
+        return
+    held = connection.execute(f"SELECT table_name FROM {EXPORTS} WHERE run_id = ?", [run_id]).fetchall()
+    for table in [name for (name,) in held] + [EXPORTS]:
+        connection.execute(f"DELETE FROM {_quoted(table)} WHERE run_id = ?", [run_id])
+
+
+def _make_table(connection: duckdb.DuckDBPyConnection, path: Path, table: str, schema: pa.Schema) -> None:
+    """Make the table as declared, or find it so; an empty one of other columns is made anew."""
+    declared = {field.name: (_sql_type(table, field), field.nullable) for field in schema}
+    found = {name: (kind, nullable) for name, kind, nullable, _ in _columns(connection, table)}
+    if found and list(found.items()) != list(declared.items()):
+        if connection.execute(f"SELECT 1 FROM {_quoted(table)} LIMIT 1").fetchone():
+            odd = sorted(name for name in found.keys() | declared.keys() if found.get(name) != declared.get(name))
+            raise UsageError(
+                f"{path}: table {table!r} holds rows of other columns ({', '.join(odd) or 'in another order'}); "
+                "export into a new file, or withdraw the runs in this one"
+            )
+        connection.execute(f"DROP TABLE {_quoted(table)}")
+        found = {}
+    if not found:
+        columns = ", ".join(
+            f"{_quoted(name)} {kind}{'' if nullable else ' NOT NULL'}" for name, (kind, nullable) in declared.items()
+        )
+        connection.execute(f"CREATE TABLE {_quoted(table)} ({columns})")
+    _describe(connection, table, schema)
+
+
+def _describe(connection: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
+    """Give each column its declared description."""
+    present = {name: comment for name, _, _, comment in _columns(connection, table)}
+    for field in schema:
+        text = (field.metadata or {}).get(b"description", b"").decode()
+        if text != (present[field.name] or ""):
+            literal = text.replace("'", "''")
+            connection.execute(f"COMMENT ON COLUMN {_quoted(table)}.{_quoted(field.name)} IS '{literal}'")
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str, bool, str | None]]:
+    """Name, type, nullability and comment of each column; none when there is no such table."""
+    return connection.execute(
+        "SELECT column_name, data_type, is_nullable, comment FROM duckdb_columns() "
+        "WHERE database_name = current_database() AND schema_name = 'main' AND table_name = ? ORDER BY column_index",
+        [table],
+    ).fetchall()
+
+
+_SQL_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.bool_(): "BOOLEAN",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+}
+
+
+def _sql_type(table: str, field: pa.Field) -> str:
+    if pa.types.is_decimal128(field.type):
+        return f"DECIMAL({field.type.precision},{field.type.scale})"
+    try:
+        return _SQL_TYPES[field.type]
+    except KeyError:
+        raise UsageError(f"{table}.{field.name}: a golden column of type {field.type} has no place in DuckDB") from None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _is_held_elsewhere(error: BaseException) -> bool:
+    return isinstance(error, duckdb.IOException) and "lock" in str(error)
+
+
+def _advice(error: Exception) -> str:
+    """What happened and what to do about it, in one line."""
+    if _is_held_elsewhere(error):
+        holder = re.search(r"PID \d+", str(error))
+        who = f"another process ({holder[0]})" if holder else "another process"
+        return f"{who} has it open; close it there, then export again"
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return f"DuckDB's memory is used up; give the sink more, such as ?memory_mb={4 * MEMORY_MB}"
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}; give this user the right to it, free some space, or name another file"
+    return str(error).splitlines()[0].rstrip(".!") + "; nothing was exported"

@@ -1,0 +1,212 @@
+"""A sealed run's golden shards: found through the root, checked, read ahead, in key order.
+
+Every byte that leaves here was hashed, and the bytes that were hashed are the ones that are
+parsed. What does not belong here: where the rows go (the sinks), and what else may be wrong under
+a run's prefix (runs/verify.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from docgen_core.blobs.contract import BlobStore
+from docgen_core.errors import Damage, RunIncomplete, UsageError
+from docgen_core.export.contract import Shard
+from docgen_core.runs.keys import default_prefix, unit_of
+from docgen_core.runs.manifest import BlobEntry, Part, PartEntry, Root, read_blob, read_part, read_root
+
+READ_AHEAD_BYTES = 32 * 1024 * 1024
+"""Blobs fetched and not yet consumed; one blob larger than this is held alone."""
+READ_AHEAD_THREADS = 4
+"""Fetches at once: enough to hide an object store's answer time behind the parsing."""
+PART_BYTES = 64 * 1024
+"""What a manifest part is taken to weigh: the root does not say."""
+
+ItemT = TypeVar("ItemT")
+FetchedT = TypeVar("FetchedT")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardEntry:
+    """A shard as its part names it."""
+
+    table: str
+    unit: int
+    blob: BlobEntry
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableStream:
+    """A table on its way: its declared columns, and its shards, which can be walked once."""
+
+    name: str
+    schema: pa.Schema
+    shards: Iterator[Shard]
+
+
+class RunReader:
+    """The golden tables of one sealed run, or of some of its units."""
+
+    def __init__(self, blobs: BlobStore, root: Root, entries: Iterable[ShardEntry], leftovers: int) -> None:
+        self._blobs = blobs
+        self.root = root
+        self.leftovers = leftovers
+        """Blobs under `golden/` that no part names."""
+        self._entries: dict[str, list[ShardEntry]] = {}
+        for entry in sorted(entries, key=lambda entry: entry.blob.key):
+            self._entries.setdefault(entry.table, []).append(entry)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables, in order."""
+        return tuple(self._entries)
+
+    def rows(self, table: str) -> int:
+        """Rows of a table, as the parts count them."""
+        return sum(entry.rows for entry in self._named(table))
+
+    def stream(self, table: str) -> TableStream:
+        """A table's shards in key order, each checked before it is parsed.
+
+        Raises `UsageError` for a table the run does not have; walking raises `Damage` naming the key.
+        """
+        shards = self._read(self._named(table))
+        first = next(shards)
+        return TableStream(table, first.schema, _same_columns(first, chain((first,), shards)))
+
+    def schema(self, table: str) -> pa.Schema:
+        """A table's declared columns, from its first shard."""
+        return self._open(self._named(table)[0]).schema
+
+    def _named(self, table: str) -> list[ShardEntry]:
+        if table not in self._entries:
+            raise UsageError(f"run {self.root.run_id!r} has no table {table!r}; it has {', '.join(self.tables)}")
+        return self._entries[table]
+
+    def _read(self, entries: list[ShardEntry]) -> Iterator[Shard]:
+        return read_ahead(entries, self._open, lambda entry: entry.blob.bytes)
+
+    def _open(self, entry: ShardEntry) -> Shard:
+        key, data = entry.blob.key, read_blob(self._blobs, entry.blob)
+        try:
+            file = pq.ParquetFile(pa.BufferReader(data))
+        except (pa.ArrowException, OSError) as error:
+            raise Damage(f"shard {key!r} is no Parquet file: {str(error).splitlines()[0]}") from None
+        if file.metadata.num_rows != entry.rows:
+            raise Damage(f"shard {key!r} has {file.metadata.num_rows} rows, its manifest part counts {entry.rows}")
+        return Shard(entry.unit, key, entry.blob.sha256, data, file)
+
+
+def open_run(
+    run_id: str, blobs: BlobStore, *, prefix: str | None = None, units: Collection[int] | None = None
+) -> RunReader:
+    """The run's tables, every shard known to be there with the size that was sealed.
+
+    `prefix` is where the run's blobs stand, when it is not the usual `runs/<run_id>`. Raises
+    `RunWithdrawn`, `RunIncomplete` (no root), `Damage` (naming the key), `UsageError` (a unit
+    the run does not have).
+    """
+    prefix = default_prefix(run_id) if prefix is None else prefix.strip("/")
+    root = read_root(blobs, prefix)
+    if root.run_id != run_id:
+        raise UsageError(f"the blobs under {prefix!r} are those of run {root.run_id!r}, not of {run_id!r}")
+    parts = _parts(root, units)
+    entries = [
+        entry
+        for part in read_ahead(parts, lambda entry: read_part(blobs, entry), lambda _: PART_BYTES)
+        for entry in _shards_of(prefix, part)
+    ]
+    chosen = {part.unit for part in parts}
+    return RunReader(blobs, root, entries, _join_listing(blobs, prefix, entries, chosen))
+
+
+def read_ahead(
+    items: Iterable[ItemT],
+    fetch: Callable[[ItemT], FetchedT],
+    weigh: Callable[[ItemT], int],
+    *,
+    limit_bytes: int = READ_AHEAD_BYTES,
+    threads: int = READ_AHEAD_THREADS,
+) -> Iterator[FetchedT]:
+    """`fetch(item)` for each item in order, some fetched ahead in threads.
+
+    What is fetched and not yet handed out weighs at most `limit_bytes`, or is a single item. An
+    error is raised in its item's turn; leaving the iterator early cancels what has not begun.
+    """
+    waiting: deque[tuple[int, Future[FetchedT]]] = deque()
+    held = 0
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="read-ahead")
+    try:
+        for item in items:
+            weight = weigh(item)
+            while waiting and held + weight > limit_bytes:
+                freed, future = waiting.popleft()
+                held -= freed
+                yield future.result()
+            waiting.append((weight, pool.submit(fetch, item)))
+            held += weight
+        while waiting:
+            yield waiting.popleft()[1].result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _parts(root: Root, units: Collection[int] | None) -> list[PartEntry]:
+    """The root's entries for the units, or all. A root with a gap is refused either way."""
+    by_unit = {entry.unit: entry for entry in root.parts}
+    if gap := sorted(set(range(root.total_units)) - by_unit.keys()):
+        raise RunIncomplete(root.run_id, gap, "its root manifest has a gap; run `docgen verify`")
+    if units is None:
+        return root.parts
+    if not units:
+        raise UsageError(f"run {root.run_id!r}: no units were named; leave them out to mean all")
+    if unknown := sorted(set(units) - by_unit.keys()):
+        raise UsageError(f"run {root.run_id!r} has units 0 to {root.total_units - 1}; there is no unit {unknown[0]}")
+    return [by_unit[unit] for unit in sorted(set(units))]
+
+
+def _shards_of(prefix: str, part: Part) -> Iterator[ShardEntry]:
+    form = re.compile(rf"{re.escape(prefix)}/golden/([^/]+)/[^/]+\.parquet")
+    seen: dict[str, str] = {}
+    for blob in part.blobs:
+        if (found := form.fullmatch(blob.key)) is None:
+            continue
+        table = found[1]
+        if table in seen:
+            raise Damage(f"the part of unit {part.unit} names two shards of {table!r}: {seen[table]!r}, {blob.key!r}")
+        seen[table] = blob.key
+        yield ShardEntry(table, part.unit, blob, part.rows.get(table, 0))
+
+
+def _join_listing(blobs: BlobStore, prefix: str, entries: Iterable[ShardEntry], chosen: set[int]) -> int:
+    """Count leftovers. Raises `Damage` for a shard that is missing or of another size, before any is read."""
+    expected = {entry.blob.key: entry.blob.bytes for entry in entries}
+    leftovers = 0
+    for info in blobs.iter_keys(f"{prefix}/golden/"):
+        size = expected.pop(info.key, None)
+        if size is None:
+            unit = unit_of(prefix, info.key)
+            leftovers += unit is None or unit in chosen
+        elif size != info.size:
+            raise Damage(f"blob {info.key!r} has {info.size} bytes, its manifest names {size}; run `docgen verify`")
+    if expected:
+        more = f" and {len(expected) - 1} more" if len(expected) > 1 else ""
+        raise Damage(f"blob {min(expected)!r}{more} is named by its manifest and is missing; run `docgen verify`")
+    return leftovers
+
+
+def _same_columns(first: Shard, shards: Iterable[Shard]) -> Iterator[Shard]:
+    for shard in shards:
+        if not shard.schema.equals(first.schema, check_metadata=False):
+            raise Damage(f"shard {shard.key!r} has other columns than {first.key!r}; run `docgen verify`")
+        yield shard
