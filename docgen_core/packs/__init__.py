@@ -1,38 +1,26 @@
-"""Document types, found by entry point (group `docgen.packs`) or named as `module:ATTRIBUTE`.
+"""Document types, found by entry point: the core never names one.
 
-What does not belong here: any document type, and what one must offer (contract.py).
+A distribution offers a pack under the group `docgen.packs`; its name is the pack's name.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import cast
 
 from docgen_core.errors import UsageError
+from docgen_core.packs.contract import Pack
 
-if TYPE_CHECKING:
-    from docgen_core.packs.contract import Pack
-
-GROUP = "docgen.packs"
-"""Entry point group that an installed pack registers in."""
+ENTRY_POINT_GROUP = "docgen.packs"
 
 
-@cache
 def load_pack(name: str) -> Pack:
-    """The pack of this name, or at `module:ATTRIBUTE`. Raises `UsageError` naming the packs there are."""
-    module, colon, attribute = name.partition(":")
-    try:
-        found: Pack = getattr(import_module(module), attribute) if colon else _installed(name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"pack {name!r} cannot be loaded: {error}") from None
-    return found
-
-
-def _installed(name: str) -> Pack:
-    for entry in entry_points(group=GROUP, name=name):
-        found: Pack = entry.load()
-        return found
-    known = ", ".join(sorted({entry.name for entry in entry_points(group=GROUP)}))
-    raise UsageError(f"no pack {name!r}; there are {known or 'none'}, or module:ATTRIBUTE")
+    """The installed pack of this name. Raises `UsageError` that names the packs there are."""
+    found = entry_points(group=ENTRY_POINT_GROUP)
+    if name not in found.names:
+        there = ", ".join(sorted(found.names)) or "none: install docgen again"
+        raise UsageError(f"no pack {name!r} is installed; there is {there}")
+    pack = cast(Pack, found[name].load())
+    if pack.name != name:
+        raise UsageError(f"the pack installed as {name!r} calls itself {pack.name!r}; its package is broken")
+    return pack

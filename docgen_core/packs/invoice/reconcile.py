@@ -54,15 +54,15 @@ class _Check:
 
     def units(self, amount: Decimal) -> int:
         """An amount in minor units; its places were checked before."""
-        return int(_billionths(amount) // 10 ** (_GOLDEN_PLACES - self.places))
+        return _billionths(amount) // _power(_GOLDEN_PLACES - self.places)
 
     def same_units(self, rule: str, where: str, found: Decimal, expected: int) -> None:
         if self.units(found) != expected:
             self.refuse(rule, where, found, Decimal((expected < 0, _digits(expected), -self.places)))
 
     def product(self, left: Decimal, right: Decimal) -> int:
-        """left × right in minor units, half away from zero."""
-        return _half_up(_billionths(left) * _billionths(right), 10 ** (2 * _GOLDEN_PLACES - self.places))
+        """The product in minor units, half away from zero."""
+        return _half_up(_billionths(left) * _billionths(right), _power(2 * _GOLDEN_PLACES - self.places))
 
     def percent(self, units: int, rate: Decimal) -> int:
         """`rate` per cent of an amount in minor units, half away from zero."""
@@ -79,7 +79,11 @@ def _digits(number: int) -> tuple[int, ...]:
 
 def _billionths(value: Decimal) -> int:
     numerator, denominator = value.as_integer_ratio()
-    return numerator * _SCALE // denominator
+    return int(numerator * _SCALE // denominator)
+
+
+def _power(exponent: int) -> int:
+    return int(10**exponent)
 
 
 def _half_up(numerator: int, denominator: int) -> int:

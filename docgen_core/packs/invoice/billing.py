@@ -1,0 +1,250 @@
+"""What a document lists: which products, how much of each, for which days or periods.
+
+The billing model of each product decides its line: a quantity at a price (`flat`, `per_unit`),
+hours, a period of a subscription, or a graduated price with its bands. A product stands on a
+document once, or once for each day or period that its lines name.
+
+What does not belong here: amounts (arithmetic) and wording (jurisdictions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+
+from docgen_core.draws import Draws
+from docgen_core.money import ZERO, plain
+from docgen_core.packs.contract import Row
+from docgen_core.packs.invoice.arithmetic import Band, Sale, Tax
+from docgen_core.packs.invoice.calendar_days import month_end, month_start, working_day, working_days
+from docgen_core.packs.invoice.jurisdictions import Jurisdiction
+from docgen_core.packs.invoice.places import Place
+
+SUBSCRIPTION, HOURLY, GRADUATED = "subscription", "hourly", "graduated"
+
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+"""Length of a recurring period."""
+
+_LINES = {1: 7, 2: 11, 3: 14, 4: 13, 5: 11, 6: 10, 7: 8, 8: 7, 9: 5, 10: 4, 11: 3, 12: 3, 13: 2, 14: 1, 15: 1}
+"""Lines of a usual document, with how usual they are."""
+_MANY_PER_MILLE, _MANY_LINES = 60, (16, 45)
+_VERY_MANY_PER_MILLE, _VERY_MANY_LINES = 45, (200, 260)
+"""Documents with so many lines come from companies whose layout is made for many pages."""
+_VERY_MANY_FROM = 200
+
+_COLLECTIVE_PER_MILLE = 110
+"""Documents that bill a month's deliveries or days of work one by one."""
+_FEW_DAYS, _MANY_MONTHS = (2, 5), 12
+
+_DELIVERED_BEFORE_DAYS = 7
+"""A single delivery lies at most so long before its invoice."""
+
+_LINE_DISCOUNTS = tuple(Decimal(text) for text in ("2", "3", "5", "5", "7.5", "10", "10", "12.5", "15", "20"))
+_LINE_DISCOUNT_PER_MILLE = 180
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a company has to sell."""
+
+    products: Sequence[Row]
+    tiers: Mapping[int, Sequence[Row]]
+    """Bands by product id, in order of quantity."""
+    gives_line_discounts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a document lists."""
+
+    sales: tuple[Sale, ...]
+    service_from: date
+    service_to: date
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The document that an order is for."""
+
+    jurisdiction: Jurisdiction
+    place: Place
+    """Where the tax is due."""
+    kind: str
+    billing_model: str
+    issued: date
+    most_lines: int
+    """What the layout has room for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Occasion:
+    """A day or period, and how lines name it; nothing where the document as a whole has one date."""
+
+    first: date
+    last: date
+    text: str | None
+    later: int = 0
+    """Occasions of the document that come after this one."""
+
+
+def compose(offer: Offer, setting: Setting, draws: Draws) -> Order:
+    """The lines of one document, within the layout's room, and the days they are for."""
+    wanted = min(_line_count(setting.most_lines, draws), setting.most_lines)
+    occasions = _occasions(setting, wanted, len(offer.products), draws)
+    a_time = max(1, -(-wanted // len(occasions)))
+    taxes: dict[str, Tax] = {}
+    sales: list[Sale] = []
+    room = min(wanted if wanted > _LINES_USUAL else wanted * _LINES_A_GRADUATED_PRICE, setting.most_lines)
+    used: list[_Occasion] = []
+    for number, occasion in enumerate(occasions):
+        here = draws.under("occasion", number)
+        for product in _pick(offer.products, a_time, here):
+            if not _due(product, setting, occasion):
+                continue
+            sale, period = _sale(product, offer, setting, occasion, taxes, here.under(product["product_id"]))
+            if sales and 1 + len(sale.bands) > room:
+                continue
+            room -= 1 + len(sale.bands)
+            sales.append(sale)
+            used.append(period)
+    return Order(tuple(sales), min(each.first for each in used), max(each.last for each in used))
+
+
+_LINES_USUAL = max(_LINES)
+_LINES_A_GRADUATED_PRICE = 4
+"""A parent and its bands, so that usual documents have as many products as any."""
+
+
+def _line_count(most: int, draws: Draws) -> int:
+    if most > _VERY_MANY_FROM and draws.chance("very many lines", _VERY_MANY_PER_MILLE):
+        return draws.integer("lines", *_VERY_MANY_LINES)
+    if draws.chance("many lines", _MANY_PER_MILLE):
+        return draws.integer("lines", *_MANY_LINES)
+    return draws.weighted("lines", _LINES)
+
+
+def _occasions(setting: Setting, wanted: int, products: int, draws: Draws) -> list[_Occasion]:
+    """The days or periods that the lines are for, in order."""
+    issued, jurisdiction = setting.issued, setting.jurisdiction
+    if setting.kind == "receipt":
+        return [_Occasion(issued, issued, None)]
+    several = wanted > max(_LINES_USUAL, products) or draws.chance("collective", _COLLECTIVE_PER_MILLE)
+    if setting.billing_model == SUBSCRIPTION:
+        months = _months(wanted, products, draws) if several else 1
+        return [_whole_month(setting, back, back - 1) for back in range(months, 0, -1)]
+    if not several:
+        return [_single(setting, draws)]
+    first = month_start(issued, 1)
+    days = working_days(first, month_end(first))
+    least = min(len(days), max(-(-wanted // products), draws.integer("days", *_FEW_DAYS)))
+    wording = jurisdiction.work if setting.billing_model == HOURLY else jurisdiction.delivery
+    chosen = sorted(draws.sample("which days", days, least))
+    return [_Occasion(day, day, wording(day), least - 1 - number) for number, day in enumerate(chosen)]
+
+
+def _months(wanted: int, products: int, draws: Draws) -> int:
+    return min(_MANY_MONTHS, max(-(-wanted // products), draws.integer("months", 2, 3)))
+
+
+def _whole_month(setting: Setting, back: int, later: int) -> _Occasion:
+    first = month_start(setting.issued, back)
+    last = month_end(first)
+    return _Occasion(first, last, setting.jurisdiction.period(first, last), later)
+
+
+def _single(setting: Setting, draws: Draws) -> _Occasion:
+    """One delivery shortly before the invoice; work over the weeks before it."""
+    if setting.billing_model == HOURLY:
+        last = working_day(setting.issued - timedelta(days=draws.integer("work ended", 1, 9)))
+        return _Occasion(working_day(last - timedelta(days=draws.integer("work lasted", 0, 27))), last, None)
+    day = working_day(setting.issued - timedelta(days=draws.integer("delivered", 0, _DELIVERED_BEFORE_DAYS)))
+    return _Occasion(day, day, None)
+
+
+def _pick(products: Sequence[Row], count: int, draws: Draws) -> list[Row]:
+    """`count` different products, or all of them: the start of a shuffle, at a cost of `count` draws."""
+    moved: dict[int, int] = {}
+    picked = []
+    for place in range(min(count, len(products))):
+        other = draws.integer(f"pick {place}", place, len(products) - 1)
+        picked.append(products[moved.get(other, other)])
+        moved[other] = moved.get(place, place)
+    return picked
+
+
+def _sale(
+    product: Row, offer: Offer, setting: Setting, occasion: _Occasion, taxes: dict[str, Tax], draws: Draws
+) -> tuple[Sale, _Occasion]:
+    """The line of one product on one occasion, and the time it is for."""
+    tax_class = product["tax_class"]
+    if tax_class not in taxes:
+        taxes[tax_class] = setting.jurisdiction.tax(tax_class, setting.place)
+    model = product["billing_model"]
+    period = _period(product, setting, occasion) if model == SUBSCRIPTION else occasion
+    quantity = _quantity(product, draws)
+    bands = _bands(offer.tiers.get(product["product_id"], ()), quantity, product, setting) if model == GRADUATED else ()
+    discounted = offer.gives_line_discounts and not bands and draws.chance("discounted", _LINE_DISCOUNT_PER_MILLE)
+    sale = Sale(
+        sku=product["sku"],
+        description=product["name"],
+        detail=" · ".join(text for text in (product["detail"], period.text) if text) or None,
+        quantity=quantity,
+        unit=product["unit"],
+        unit_code=product["unit_code"],
+        unit_price=None if bands else _tidy(product["unit_price"]),
+        tax=taxes[tax_class],
+        discount_percent=draws.choice("discount", _LINE_DISCOUNTS) if discounted else None,
+        bands=bands,
+    )
+    return sale, period
+
+
+def _due(product: Row, setting: Setting, occasion: _Occasion) -> bool:
+    """Whether a product's period ends with the occasion, so that no period is billed twice."""
+    if product["billing_model"] != SUBSCRIPTION:
+        return True
+    months = _MONTHS[product["recurring_period"] or "month"]
+    return occasion.later % months == 0 if setting.billing_model == SUBSCRIPTION else occasion.later == 0
+
+
+def _period(product: Row, setting: Setting, occasion: _Occasion) -> _Occasion:
+    """The period of a subscription that ends with the occasion's month, or last month."""
+    months = _MONTHS[product["recurring_period"] or "month"]
+    monthly = setting.billing_model == SUBSCRIPTION
+    if monthly and months == 1:
+        return occasion
+    last = occasion.last if monthly else month_end(month_start(setting.issued, 1))
+    first = month_start(last, months - 1)
+    return _Occasion(first, last, setting.jurisdiction.period(first, last))
+
+
+def _quantity(product: Row, draws: Draws) -> Decimal:
+    """A usual quantity: the minimum plus some steps, small ones more often."""
+    least, step = product["typical_quantity_min"], product["typical_quantity_step"]
+    steps = int((product["typical_quantity_max"] - least) / step) if step else 0
+    drawn = min(draws.integer("steps", 0, steps), draws.integer("steps again", 0, steps))
+    return _tidy(least + drawn * step)
+
+
+def _bands(tiers: Sequence[Row], quantity: Decimal, product: Row, setting: Setting) -> tuple[Band, ...]:
+    """The quantity spread over the tiers: each price holds for the part that falls in its tier."""
+    bands = []
+    above = ZERO
+    for tier in tiers:
+        up_to = None if tier["up_to"] is None else _tidy(tier["up_to"])
+        part = (quantity if up_to is None else min(quantity, up_to)) - above
+        if part <= 0:
+            break
+        limits = setting.jurisdiction.band(above, up_to, product["unit"])
+        bands.append(Band(_tidy(part), _tidy(tier["unit_price"]), limits))
+        if up_to is None:
+            break
+        above = up_to
+    return tuple(bands)
+
+
+def _tidy(value: Decimal) -> Decimal:
+    """The same number without the zeros that the catalogue's scale adds."""
+    return Decimal(plain(value))

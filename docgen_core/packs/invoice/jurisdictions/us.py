@@ -1,0 +1,168 @@
+"""United States: sales tax of state and town, where the buyer is; nothing in five states.
+
+Several taxes on one sale (state, county, city) are charged as one combined rate, and the label
+says what it is made of. Rates are those of `data/law/us_sales_tax.tsv` and the places' own; they
+are plausible for the years that documents are dated in, not advice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import cache
+
+from docgen_core import locales
+from docgen_core.draws import Draws
+from docgen_core.money import RoundingPolicy
+from docgen_core.packs.invoice import places, registrations
+from docgen_core.packs.invoice.arithmetic import Tax
+from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms, exempt_reasons
+from docgen_core.packs.invoice.model import Registration
+from docgen_core.packs.invoice.places import Place
+
+_ZERO = Decimal(0)
+
+_NET_DAYS = {30: 50, 15: 18, 45: 8, 60: 6, 10: 6, 0: 12}
+"""Days to pay, with how usual they are."""
+
+_CLOSINGS = (
+    "Thank you for your business!",
+    "Please include the invoice number with your payment.",
+    "We appreciate your prompt payment.",
+    "Questions about this invoice? Please contact our billing department.",
+    "",
+)
+
+_PAID = ("Paid in full. Thank you!", "Paid by card. Thank you!", "Paid in cash. Thank you!")
+
+
+@dataclass(frozen=True, slots=True)
+class StateTax:
+    """What a state charges, in per cent."""
+
+    name: str
+    rate: Decimal
+    groceries: Decimal
+    groceries_local: bool
+    """Whether towns charge their own rate on groceries."""
+
+
+@cache
+def state_taxes() -> dict[str, StateTax]:
+    """Sales tax by state (`TX`)."""
+    return {
+        row["region"]: StateTax(
+            row["name"], Decimal(row["state_rate"]), Decimal(row["groceries"]), row["groceries_local"] == "yes"
+        )
+        for row in places.table("law/us_sales_tax.tsv")
+    }
+
+
+class UnitedStates:
+    """American law and customs."""
+
+    code = "US"
+    locale = "en-US"
+    paper = "Letter"
+
+    def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
+        """Number and street, suite, then city, state and ZIP code."""
+        return places.american_address(draws, place)
+
+    def phone(self, draws: Draws, place: Place) -> str:
+        """A 555-01xx number of the area code."""
+        return places.american_phone(draws, place)
+
+    def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:
+        """A seller may print its EIN and its sales-tax permit; a buyer prints neither."""
+        if not seller:
+            return ()
+        printed = [Registration("US:EIN", "EIN", registrations.american_ein(draws))]
+        if state_taxes()[place.region].rate and draws.chance("permit", 550):
+            number = registrations.american_permit(draws, place.region)
+            printed.append(Registration("US:PERMIT", "Sales tax permit", number))
+        return tuple(printed)
+
+    def account(self, draws: Draws, holder: str) -> Account:
+        """Bank, routing and account number, holder."""
+        return (
+            ("bank_name", "Bank", draws.choice("bank", places.name_parts("en")["bank"]["names"])),
+            ("routing_number", "Routing number", registrations.american_routing_number(draws)),
+            ("account_number", "Account number", f"{draws.integer('account', 10**8, 10**10 - 1)}"),
+            ("account_holder", "Account name", holder),
+        )
+
+    def tax(self, tax_class: str, place: Place) -> Tax:
+        """The combined rate where the buyer is. `reduced` is what a state charges on groceries."""
+        state = state_taxes()[place.region]
+        if not state.rate:
+            reason = f"No sales tax is levied in {state.name}."
+            return Tax("O", _ZERO, f"No sales tax ({place.region})", reason)
+        local = Decimal(place.facts["local_rate"])
+        if tax_class == "standard":
+            return self._charged("S", "Sales tax", state.rate, local, place)
+        if tax_class == "reduced":
+            reduced, town = state.groceries, local if state.groceries_local else _ZERO
+            if reduced + town:
+                return self._charged("AA", "Reduced sales tax", reduced, town, place)
+        if tax_class == "zero":
+            return Tax("Z", _ZERO, "Zero-rated")
+        return Tax("E", _ZERO, "Non-taxable", f"Non-taxable items are exempt from {state.name} sales tax.")
+
+    def _charged(self, category: str, label: str, state: Decimal, local: Decimal, place: Place) -> Tax:
+        combined = state + local
+        total, own, town = (locales.percent(rate, self.locale) for rate in (combined, state, local))
+        if not local:
+            return Tax(category, combined, f"{place.region} {label[0].lower()}{label[1:]} {total}")
+        if not state:
+            return Tax(category, combined, f"{place.city} {label[0].lower()}{label[1:]} {total}")
+        return Tax(category, combined, f"{label} {total} ({place.region} {own} + local {town})")
+
+    def rounding(self, draws: Draws) -> RoundingPolicy:
+        """States allow the tax of a document to be computed by item or by invoice."""
+        return draws.weighted("rounding", {RoundingPolicy.PER_BUCKET: 75, RoundingPolicy.PER_LINE: 25})
+
+    def terms(self, draws: Draws, issued: date) -> Terms:
+        """So many days net."""
+        days = draws.weighted("net days", _NET_DAYS)
+        due = issued + timedelta(days=days)
+        if not days:
+            return Terms("Due on receipt", due)
+        options = (f"Net {days}", f"Net {days} days", f"Payment due within {days} days of invoice date")
+        return Terms(draws.choice("terms", options), due)
+
+    def paid(self, draws: Draws) -> str:
+        """How the customer paid."""
+        return draws.choice("paid", _PAID)
+
+    def mentions(self, facts: Facts) -> tuple[str, ...]:
+        """Why something is not taxed."""
+        return exempt_reasons(facts.tax_lines)
+
+    def closing(self, draws: Draws) -> str:
+        """Thanks, or a request."""
+        return draws.choice("closing", _CLOSINGS)
+
+    def period(self, first: date, last: date) -> str:
+        """From day to day."""
+        return f"Service period {self._day(first)} – {self._day(last)}"
+
+    def delivery(self, day: date) -> str:
+        """The day of shipment."""
+        return f"Shipped {self._day(day)}"
+
+    def work(self, day: date) -> str:
+        """The day of work."""
+        return f"Performed {self._day(day)}"
+
+    def band(self, above: Decimal, up_to: Decimal | None, unit: str) -> str:
+        """What stands in a tier's line."""
+        low = locales.number(above, self.locale)
+        if up_to is None:
+            return f"Tier over {low} {unit}"
+        high = locales.number(up_to, self.locale)
+        return f"Tier up to {high} {unit}" if above == 0 else f"Tier over {low} up to {high} {unit}"
+
+    def _day(self, day: date) -> str:
+        return locales.date_text(day, self.locale, "MM/dd/y")

@@ -1,0 +1,72 @@
+"""Invented company names with their legal form, and the web address that goes with them.
+
+Names are put together from parts of no meaning (`data/names`), so that no natural person and,
+as far as composition can make sure, no real company is named. Domains end in `.example`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from docgen_core.draws import Draws
+from docgen_core.packs.invoice.places import name_parts
+
+GENERAL_TRADE = "general"
+"""What companies are called whose business type has no words of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyName:
+    """A company's name."""
+
+    full: str
+    """With its legal form, as registered."""
+    monogram: str
+    """One or two characters for a logo."""
+    form: str
+    """GmbH, Inc., 株式会社, …"""
+    domain: str
+
+
+def company_name(language: str, business_type: str, draws: Draws) -> CompanyName:
+    """An invented name in `language` (`de`, `en`, `ja`) that fits the business type."""
+    parts = name_parts(language)
+    trades = parts["trades"].get(business_type) or parts["trades"][GENERAL_TRADE]
+    trade = draws.choice("trade", trades)
+    head, tail = draws.choice("head", parts["heads"]), draws.choice("tail", parts["tails"])
+    form = draws.weighted("form", parts["forms"])
+    if language == "ja":
+        return _japanese(head, tail, trade, form)
+    stem = head + (tail[1:] if head[-1].lower() == tail[0] else tail)
+    monogram = stem[0] + trade[0].upper() if draws.chance("two letters", 600) else stem[0]
+    words = [stem] if language == "en" and draws.chance("no trade", 120) else [stem, trade]
+    return CompanyName(f"{' '.join(words)} {form}", monogram, form, _domain(words, draws))
+
+
+def _japanese(head: str, tail: str, trade: str, form: str) -> CompanyName:
+    """Names of kanji with a reading each (`瑞 zui`); the form stands before or after them."""
+    (head, head_reading), (tail, tail_reading), (trade, trade_reading) = (
+        part.split(" ") for part in (head, tail, trade)
+    )
+    legal, position = form.split(" ")
+    name = head + tail + trade
+    full = legal + name if position == "before" else name + legal
+    return CompanyName(full, head, legal, f"{head_reading}{tail_reading}-{trade_reading}.example")
+
+
+def _domain(words: list[str], draws: Draws) -> str:
+    slugs = [_slug(word) for word in words]
+    kept = slugs if draws.chance("long domain", 650) else slugs[:1]
+    return f"{'-'.join(kept)}.example"
+
+
+_TRANSCRIBED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+
+
+def _slug(text: str) -> str:
+    """Letters and digits of a host name, words set apart by hyphens."""
+    transcribed = text.lower().translate(_TRANSCRIBED)
+    ascii_only = unicodedata.normalize("NFKD", transcribed).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", ascii_only).strip("-")

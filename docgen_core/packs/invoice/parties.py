@@ -1,0 +1,97 @@
+"""Who sells and who buys: companies derived from an id, stored nowhere.
+
+A seller is a pure function of its company id, a buyer of its own number within a region, so the
+same buyer comes back at several sellers with the same name and numbers. Nobody is a person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from docgen_core.draws import Draws
+from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
+from docgen_core.packs.invoice.model import Party
+from docgen_core.packs.invoice.names import GENERAL_TRADE, CompanyName, company_name
+from docgen_core.packs.invoice.places import Place, places, regions
+
+_MAILBOXES = {
+    "de": ("rechnung", "buchhaltung", "info", "kontakt"),
+    "en": ("billing", "accounts", "info", "office"),
+    "ja": ("info", "keiri", "seikyu", "contact"),
+}
+"""Local parts of e-mail addresses: functions, never names."""
+
+_BUYERS_A_REGION = 400
+"""Companies in a region that documents may be billed to."""
+
+_CUSTOMERS = {"micro": 8, "small": 20, "medium": 60, "large": 150}
+"""Customers of a seller, by its size class."""
+_USUAL_CUSTOMERS = 20
+
+_BUYER_TYPES = (GENERAL_TRADE, GENERAL_TRADE, "industrial_supplies", "office_supplies")
+"""Business types whose words buyers' names are made with."""
+
+_SAME_REGION_PER_MILLE = 700
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A company and the place it is at home in."""
+
+    party: Party
+    place: Place
+    name: CompanyName
+
+
+@lru_cache(maxsize=4096)
+def seller(country: str, company_id: int, business_type: str) -> Resident:
+    """The company of the catalogue with this id."""
+    draws = Draws("company", country, company_id)
+    return _resident(country, draws, draws.choice("place", places(country)), business_type, seller=True)
+
+
+@lru_cache(maxsize=8192)
+def buyer(country: str, region: str, number: int) -> Resident:
+    """Buyer `number` of a region."""
+    draws = Draws("buyer", country, region, number)
+    place = draws.choice("place", regions(country)[region])
+    business_type = draws.choice("business type", _BUYER_TYPES)
+    return _resident(country, draws, place, business_type, seller=False)
+
+
+def customer_of(home: Resident, company_id: int, size_class: str, draws: Draws) -> tuple[Resident, Draws]:
+    """A customer of the seller, drawn for one document; few of them buy most.
+
+    Returns the buyer, and the draws of the relation between the two, which stay the same
+    whenever they meet.
+    """
+    most = _CUSTOMERS.get(size_class, _USUAL_CUSTOMERS) - 1
+    slot = min(draws.integer("customer", 0, most), draws.integer("customer again", 0, most))
+    country = home.party.country
+    chosen = Draws("customers", country, company_id).under(slot)
+    region = home.place.region
+    if not chosen.chance("same region", _SAME_REGION_PER_MILLE):
+        region = chosen.choice("region", tuple(regions(country)))
+    number = chosen.integer("buyer", 1, _BUYERS_A_REGION)
+    resident = buyer(country, region, number)
+    if resident.name.full == home.name.full:
+        number = number % _BUYERS_A_REGION + 1
+        resident = buyer(country, region, number)
+    return resident, Draws("relation", country, company_id, region, number)
+
+
+def _resident(country: str, draws: Draws, place: Place, business_type: str, *, seller: bool) -> Resident:
+    jurisdiction = JURISDICTIONS[country]
+    language = jurisdiction.locale.split("-")[0]
+    name = company_name(language, business_type, draws)
+    party = Party(
+        name=name.full,
+        address_lines=jurisdiction.address(draws, place),
+        country=country,
+        registrations=jurisdiction.registrations(draws, place, name.form, seller=seller),
+        phone=jurisdiction.phone(draws, place),
+        email=f"{draws.choice('mailbox', _MAILBOXES[language])}@{name.domain}",
+        website=f"www.{name.domain}",
+    )
+    return Resident(party, place, name)

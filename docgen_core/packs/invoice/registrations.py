@@ -1,0 +1,108 @@
+"""Tax, register and bank numbers: right in shape and check digit, from ranges never given out.
+
+Each function says which range it takes and why nobody can hold the number. Check digits are
+python-stdnum's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stdnum import iban as iban_numbers
+from stdnum.iso7064 import mod_11_10
+from stdnum.jp import cn as corporate_numbers
+from stdnum.us import rtn as routing_numbers
+
+from docgen_core.draws import Draws
+
+
+def german_vat_id(draws: Draws) -> str:
+    """USt-IdNr. with its check digit, from 99…: the numbers given out begin with 1 to 3 and with 8."""
+    body = f"99{draws.integer('vat id', 0, 999_999):06d}"
+    return f"DE{body}{mod_11_10.calc_check_digit(body)}"
+
+
+_TAX_NUMBER_SHAPES = {
+    "BW": "##ddd/#####",
+    "BY": "1##/ddd/#####",
+    "BE": "##/ddd/#####",
+    "BB": "0##/ddd/#####",
+    "HB": "## ddd #####",
+    "HH": "##/ddd/#####",
+    "HE": "0## ddd #####",
+    "MV": "0##/ddd/#####",
+    "NI": "##/ddd/#####",
+    "NW": "1##/dddd/####",
+    "RP": "##/ddd/#####",
+    "SL": "0##/ddd/#####",
+    "SN": "2##/ddd/#####",
+    "ST": "1##/ddd/#####",
+    "SH": "## ddd #####",
+    "TH": "1##/ddd/#####",
+}
+"""How each Land writes a Steuernummer: # any digit, d the district."""
+
+
+def german_tax_number(draws: Draws, land: str) -> str:
+    """Steuernummer in the Land's form, with a district below 100: districts begin there."""
+    shape = _TAX_NUMBER_SHAPES[land]
+    district = draws.integer("district", 0, 99)
+    shape = re.sub("d+", lambda field: f"{district:0{len(field.group())}d}", shape)
+    digits = iter(f"{draws.integer('tax number', 1, 9_999_999):07d}")
+    return "".join(next(digits) if sign == "#" else sign for sign in shape)
+
+
+def german_register_entry(draws: Draws, court: str, form: str) -> str:
+    """Handelsregister entry, partnerships in section A, from 900000 on: no court has counted so far."""
+    section = "HRA" if form.endswith("KG") else "HRB"
+    return f"Amtsgericht {court}, {section} {draws.integer('register', 900_000, 999_999)}"
+
+
+NEVER_ISSUED_EIN_PREFIXES = ("07", "08", "09", "17", "18", "19", "28", "29", "49", "69", "70", "78", "79", "89", "96")
+"""Not in the list of valid prefixes that the Internal Revenue Service publishes."""
+
+
+def american_ein(draws: Draws) -> str:
+    """An employer identification number's shape, with a prefix that no campus issues."""
+    return f"{draws.choice('ein prefix', NEVER_ISSUED_EIN_PREFIXES)}-{draws.integer('ein', 0, 9_999_999):07d}"
+
+
+def american_permit(draws: Draws, state: str) -> str:
+    """A sales-tax permit in a shape of our own, which is no state's: the state, 00 and six digits."""
+    return f"{state}-00{draws.integer('permit', 0, 999_999):06d}"
+
+
+_KIND_DIGITS = {"株式会社": "01", "合同会社": "03"}
+
+
+def japanese_corporate_number(draws: Draws, form: str) -> str:
+    """法人番号: check digit, register office, kind of company, serial.
+
+    The office is 99xx, which is no register office's number, so no company has such a number.
+    """
+    body = f"99{draws.integer('office', 1, 99):02d}{_KIND_DIGITS[form]}{draws.integer('corporate', 1, 999_999):06d}"
+    return f"{corporate_numbers.calc_check_digit(body)}{body}"
+
+
+def german_iban(draws: Draws) -> str:
+    """An IBAN in groups of four, with a bank code that begins with 9: clearing areas are 1 to 8."""
+    bank, account = draws.integer("bank code", 90_000_000, 99_999_999), draws.integer("account", 1, 9_999_999_999)
+    bban = f"{bank}{account:010d}"
+    digits = f"DE{iban_numbers.calc_check_digits(f'DE00{bban}')}{bban}"
+    return " ".join(digits[i : i + 4] for i in range(0, len(digits), 4))
+
+
+def german_bic(draws: Draws, bank_name: str) -> str:
+    """A BIC whose eighth character is 0, which marks test codes and never a bank in service."""
+    letters = re.sub(r"[^A-Z]", "", bank_name.upper())[:4]
+    return f"{letters}DE{draws.choice('bic town', 'BFHKMS')}0XXX"
+
+
+UNASSIGNED_ROUTING_PREFIXES = ("13", "14", "15", "16", "17", "18", "19", "33", "34", "35", "41", "47", "52", "58", "59")
+"""Between the ranges 00-12, 21-32, 61-72 and 80 that the American Bankers Association assigns."""
+
+
+def american_routing_number(draws: Draws) -> str:
+    """A routing number with its checksum, in no Federal Reserve district."""
+    body = f"{draws.choice('routing prefix', UNASSIGNED_ROUTING_PREFIXES)}{draws.integer('routing', 0, 999_999):06d}"
+    return f"{body}{routing_numbers.calc_check_digit(body)}"
