@@ -21,6 +21,8 @@ from docgen_core.blobs.contract import BlobInfo, BlobStore, Temporary
 from docgen_core.blobs.keys import TEMPORARY, check_key, check_prefix
 from docgen_core.errors import BlobExists, BlobMissing, StorageFailed, UsageError
 
+PUBLISH_TRIES = 50
+
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 _ADVICE = {
@@ -50,18 +52,30 @@ class FileBlobStore(BlobStore):
         temporary = self._temporary / f"{os.getpid()}-{secrets.token_hex(8)}"
         with _errors_told(target):
             _make_folder(self._temporary)
-            _make_folder(target.parent)
             try:
                 _write_durably(temporary, data)
-                if create_only:
-                    target.hardlink_to(temporary)
-                else:
-                    temporary.replace(target)
+                self._publish(temporary, target, create_only)
             except FileExistsError:
                 raise BlobExists(key) from None
             finally:
                 with contextlib.suppress(OSError):
                     temporary.unlink()
+
+    def _publish(self, temporary: Path, target: Path, create_only: bool) -> None:
+        for remaining in reversed(range(PUBLISH_TRIES)):
+            try:
+                _make_folder(target.parent)
+                if create_only:
+                    target.hardlink_to(temporary)
+                else:
+                    temporary.replace(target)
+                break
+            except FileNotFoundError:
+                # A delete in another process has just removed a folder, which was empty.
+                if not remaining:
+                    raise
+        # Without the folder the blob is gone again, too.
+        with contextlib.suppress(FileNotFoundError):
             _sync_folder(target.parent)
 
     def get(self, key: str) -> bytes:
@@ -92,8 +106,16 @@ class FileBlobStore(BlobStore):
     def delete(self, key: str) -> None:
         """Remove the blob; a missing one is no error."""
         path = self._path(key)
-        with _errors_told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        with _errors_told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
             path.unlink()
+            self._prune(path.parent)
+
+    def _prune(self, folder: Path) -> None:
+        """Remove folders that hold nothing any more: no key begins with them, and none may be in another's way."""
+        with contextlib.suppress(OSError):
+            while folder != self._root:
+                folder.rmdir()
+                folder = folder.parent
 
     def iter_keys(self, prefix: str = "", *, after: str = "") -> Iterator[BlobInfo]:
         """Blobs whose key starts with `prefix` and sorts behind `after`, in key order.

@@ -1,0 +1,26 @@
+"""What every test may use: the size of the figures, the packs of the tests, one browser a session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKS = Path(__file__).parent / "packs"
+"""Document types that the tests bring along; processes find them through PYTHONPATH."""
+
+sys.path.insert(0, str(PACKS))
+
+
+@pytest.fixture(scope="session")
+def full_figures() -> bool:
+    """Whether the full figures are wanted (`make prove`), not the smaller ones of `make test`."""
+    return os.environ.get("DOCGEN_PROVE") == "1"
+
+
+@pytest.fixture(scope="session")
+def packs_path() -> Path:
+    """The folder of the packs of the tests."""
+    return PACKS
