@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import click
@@ -29,26 +30,28 @@ app = typer.Typer(
 catalogue = typer.Typer(help="Companies and what they sell.", no_args_is_help=True)
 app.add_typer(catalogue, name="catalogue", rich_help_panel="Make")
 
-for name, command in {"plan": produce.plan, "work": produce.work, "generate": produce.generate}.items():
-    app.command(name, rich_help_panel="Make")(command)
+_COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
+    "Make": {"plan": produce.plan, "work": produce.work, "generate": produce.generate},
+    "Look": {
+        "status": observe.status,
+        "failures": observe.failures,
+        "verify": observe.verify,
+        "show": observe.show,
+        "doctor": doctor.doctor,
+    },
+    "Steer": {
+        "pause": manage.pause,
+        "resume": produce.resume,
+        "cancel": manage.cancel,
+        "withdraw": manage.withdraw,
+        "gc": manage.collect_garbage,
+    },
+    "Use": {"export": manage.export},
+}
+for panel, commands in _COMMANDS.items():
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=panel)(command)
 catalogue.command("build")(produce.build_catalogue)
-for name, command in {
-    "status": observe.status,
-    "failures": observe.failures,
-    "verify": observe.verify,
-    "show": observe.show,
-    "doctor": doctor.doctor,
-}.items():
-    app.command(name, rich_help_panel="Look")(command)
-for name, command in {
-    "pause": manage.pause,
-    "resume": produce.resume,
-    "cancel": manage.cancel,
-    "withdraw": manage.withdraw,
-    "gc": manage.collect_garbage,
-}.items():
-    app.command(name, rich_help_panel="Steer")(command)
-app.command("export", rich_help_panel="Use")(manage.export)
 
 
 def _version(value: bool) -> None:

@@ -40,7 +40,7 @@ def _examine(state: str, blobs: str) -> Iterator[tuple[str, bool, str]]:
         "fonts": _fonts,
         "state store": lambda: _state(state),
         "blob store": lambda: _blobs(blobs),
-        "clock": _clock,
+        "clock": lambda: _clock(blobs),
     }
     for name, check in checks.items():
         try:
@@ -62,10 +62,11 @@ def _browser() -> str:
 
 
 def _fonts() -> str:
-    from docgen_core.render.fonts import FACES, verify_files
+    from docgen_core.render.fonts import FACES
 
-    verify_files()
-    return f"{len(FACES)} faces, each the file its table names"
+    for face in FACES.faces:
+        face.css()
+    return f"{len(FACES.faces)} faces, each the file its table names"
 
 
 def _state(uri: str) -> str:
@@ -99,12 +100,15 @@ def _blobs(uri: str) -> str:
     return uri
 
 
-def _clock() -> str:
-    """Against the file system's clock, which is another machine's on a shared mount."""
-    with tempfile.TemporaryFile() as probe:
+def _clock(uri: str) -> str:
+    """Against the clock of the file system that holds the blobs, which is another machine's on a shared mount."""
+    folder = Path(uri.removeprefix("file://"))
+    with tempfile.NamedTemporaryFile(dir=folder if folder.is_dir() else None) as probe:
         probe.write(b".")
         probe.flush()
-        off = abs(time.time() - Path(f"/proc/self/fd/{probe.fileno()}").stat().st_mtime)
+        off = abs(time.time() - Path(probe.name).stat().st_mtime)
     if off > CLOCK_TOLERANCE_SECONDS:
-        raise OSError(f"this machine's clock is {off:.0f} s off the file system's: set it (NTP), or leases expire wrong")
+        raise OSError(
+            f"this machine's clock is {off:.0f} s off the file system's: set it by NTP"
+        )
     return f"within {CLOCK_TOLERANCE_SECONDS:.0f} s of the file system's"

@@ -100,6 +100,19 @@ def company_range(value: str | None) -> tuple[int, int] | None:
     return int(first), int(last)
 
 
+def unit_set(text: str | None) -> frozenset[int] | None:
+    """`1,4-7` as a set of unit numbers."""
+    if text is None:
+        return None
+    chosen: set[int] = set()
+    for item in text.split(","):
+        first, mark, last = item.strip().partition("-")
+        if not first.isdecimal() or (mark and not last.isdecimal()) or (mark and int(last) < int(first)):
+            raise UsageError(f"--units {text!r}: give unit numbers and ranges, e.g. 1,4-7")
+        chosen.update(range(int(first), int(last if mark else first) + 1))
+    return frozenset(chosen)
+
+
 def selection_of(
     locale: Sequence[str] | None,
     jurisdiction: Sequence[str] | None,

@@ -1,22 +1,16 @@
 """Commands that make things: plan, work, generate, resume, catalogue build.
 
-The work is `work_run`'s, in this process for one worker or in a fleet's processes for more.
-When a fleet's workers have ended, the *store* says how the run stands; their exit codes do not.
+How a planned run is worked on from here (signals, fleets, reports) is `draining`'s.
 """
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from docgen_core.cli import console
+from docgen_core.cli.draining import Stop, drain, stopping
 from docgen_core.cli.options import (
     Blobs,
     BusinessType,
@@ -35,12 +29,11 @@ from docgen_core.cli.options import (
     Workers,
     places,
     selection_of,
+    unit_set,
 )
-from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from docgen_core.runs.drain import UnitEvent
-    from docgen_core.runs.plan import PlannedRun, RunRequest
+    from docgen_core.runs.plan import PlannedRun
     from docgen_core.runs.selection import Selection
 
 DEFAULT_CATALOGUE = "default"
@@ -96,16 +89,17 @@ def work(
     until_stdin_closes: Annotated[
         bool, typer.Option("--until-stdin-closes", help="Stop, handing leases back, when standard input ends.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but what goes wrong.")] = False,
     state: State = None,
     blobs: Blobs = None,
 ) -> int:
     """Drain planned runs: claim, generate, render, publish. Any number of workers, anywhere."""
-    within = _unit_set(units)
+    within = unit_set(units)
     with places(state, blobs) as here:
         for run in runs:
             here.state.run(run)
-        with _stopping(until_stdin_closes) as stop:
-            codes = [_drain(here, run, workers, stop, wait=not no_wait, within=within) for run in runs]
+        with stopping(until_stdin_closes) as stop:
+            codes = [drain(here, run, workers, stop, wait=not no_wait, within=within, quiet=quiet) for run in runs]
     return max(codes)
 
 
@@ -127,23 +121,21 @@ def generate(
 ) -> int:
     """Plan a run and drain it. The same command again resumes it, and ends at once when it is done."""
     selection = selection_of(locale, jurisdiction, layout, business_type, condition, companies)
-    with places(state, blobs, catalogue) as here, _stopping() as stop:
+    with places(state, blobs, catalogue) as here, stopping() as stop:
         planned = _planned(here, run, documents, seed, selection, unit_size, workers)
         for warning in planned.warnings:
             console.note(warning)
-        return _drain(here, run, workers, stop)
+        return drain(here, run, workers, stop)
 
 
 def resume(run: RunId, workers: Workers = 1, state: State = None, blobs: Blobs = None) -> int:
     """Clear a pause, give failed units their attempts back, reclaim expired ones, and drain."""
     from docgen_core.runs.drain import reopen_run
 
-    with places(state, blobs) as here, _stopping() as stop:
+    with places(state, blobs) as here, stopping() as stop:
         reopened = reopen_run(here.state, run)
-        console.note(
-            f"run {run!r}: {reopened.reset} failed units reset, {reopened.reclaimed} expired leases reclaimed"
-        )
-        return _drain(here, run, workers, stop)
+        console.note(f"run {run!r}: {reopened.reset} failed units reset, {reopened.reclaimed} expired leases reclaimed")
+        return drain(here, run, workers, stop)
 
 
 def build_catalogue(
@@ -157,7 +149,7 @@ def build_catalogue(
     blobs: Blobs = None,
 ) -> int:
     """Build a catalogue version: a run over company ranges, key-free and deterministic."""
-    with places(state, blobs) as here, _stopping() as stop:
+    with places(state, blobs) as here, stopping() as stop:
         return _build(here, version, companies, products, range_width, seed, workers, stop)
 
 
@@ -176,7 +168,7 @@ def _build(
 
     spec = CatalogueSpec(companies=companies, products=products, range_width=range_width, seed=seed)
     planned = build_catalogue_run(here.state, here.blobs, version, spec)
-    return _drain(here, planned.run.run_id, workers, stop)
+    return drain(here, planned.run.run_id, workers, stop)
 
 
 def _planned(
@@ -208,7 +200,7 @@ def _any_catalogue(here: Places, workers: int) -> str:
     version = newest_catalogue(here.state, here.blobs)
     if version is None:
         console.note(f"no catalogue here yet: building a small one, {DEFAULT_CATALOGUE!r}, first")
-        with _stopping() as stop:
+        with stopping() as stop:
             code = _build(here, DEFAULT_CATALOGUE, DEFAULT_COMPANIES, 24, 30, 0, workers, stop)
         if code:
             raise typer.Exit(code)

@@ -1,0 +1,272 @@
+"""Working on a run from the command line: signals, a fleet for several workers, and what is said.
+
+One worker is this process; more are a fleet's. When a fleet's workers have ended, the *store* says
+how the run stands. What does not belong here: the drain loop itself (`runs.drain`).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from docgen_core.cli import console
+from docgen_core.cli.options import Places
+
+if TYPE_CHECKING:
+    from docgen_core.runs.drain import UnitEvent
+    from docgen_core.runs.fleet import LocalFleet
+    from docgen_core.runs.status import RunStatus
+
+POLL_SECONDS = 0.2
+BAR_SECONDS = 1.0
+"""Between two looks at the store for the progress bar."""
+REPLACEMENTS_A_WORKER = 5
+"""A worker that a signal killed is replaced, so that a unit which kills its process uses up its
+attempts and the others are done; this many times the fleet's size, and no more."""
+
+
+class Stop:
+    """A request to stop, and the exit code of who asked."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.code = 0
+
+    def ask(self, code: int) -> None:
+        """Stop; the first to ask decides the code."""
+        self.code = self.code or code
+        self.event.set()
+
+
+@contextmanager
+def stopping(until_stdin_closes: bool = False) -> Iterator[Stop]:
+    """Turns SIGTERM, SIGINT (and the end of standard input) into a request that hands leases back."""
+    from docgen_core.runs.fleet import stop_when_closed
+
+    stop = Stop()
+    codes = {signal.SIGTERM: 143, signal.SIGINT: 130}
+    before = {number: signal.signal(number, lambda n, _: stop.ask(codes[signal.Signals(n)])) for number in codes}
+    if until_stdin_closes:
+        stop_when_closed(sys.stdin.buffer, stop.event)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def drain(
+    here: Places,
+    run: str,
+    workers: int,
+    stop: Stop,
+    *,
+    wait: bool = True,
+    within: frozenset[int] | None = None,
+    quiet: bool = False,
+) -> int:
+    """Work on a run with this many workers, tell how it goes, and return the exit code."""
+    from docgen_core.runs.status import run_status
+
+    before = run_status(here.state, here.blobs, run)
+    began = time.monotonic()
+    if workers == 1:
+        code = _work_here(here, before, stop, wait=wait, within=within, quiet=quiet)
+    else:
+        code = _work_with_fleet(here, before, workers, stop, wait=wait, within=within)
+    if not quiet:
+        after = run_status(here.state, here.blobs, run)
+        _summarise(here, after, after.items_done - before.items_done, time.monotonic() - began, code)
+    return code
+
+
+def _work_here(
+    here: Places, before: RunStatus, stop: Stop, *, wait: bool, within: frozenset[int] | None, quiet: bool
+) -> int:
+    from docgen_core.runs.drain import DrainEnd, work_run
+    from docgen_core.runs.worker import worker_identity
+
+    with _reporter(before, quiet) as reporter:
+        outcome = work_run(
+            before.run.run_id,
+            state=here.state,
+            blobs=here.blobs,
+            worker=worker_identity(),
+            wait=wait,
+            within=within,
+            stop=stop.event,
+            on_event=reporter.unit,
+        )
+    if outcome.kind is DrainEnd.PAUSED:
+        console.note(f"run {outcome.run_id!r} is paused; `docgen resume {outcome.run_id}` goes on")
+    return (stop.code or outcome.exit_code) if outcome.kind is DrainEnd.STOPPED else outcome.exit_code
+
+
+def _work_with_fleet(
+    here: Places, before: RunStatus, workers: int, stop: Stop, *, wait: bool, within: frozenset[int] | None
+) -> int:
+    from docgen_core.runs.fleet import LocalFleet
+    from docgen_core.runs.status import run_status
+
+    run = before.run.run_id
+    with LocalFleet(_worker_command(here, run, wait, within)) as fleet, _reporter(before, quiet=False) as reporter:
+        fleet.start(workers)
+        _watch(here, run, workers, fleet, stop, reporter)
+        if stop.event.is_set():
+            fleet.stop()
+            return stop.code
+        codes = fleet.exit_codes
+    after = run_status(here.state, here.blobs, run)
+    if after.over or not wait or within is not None:
+        return after.exit_code
+    console.note(f"the workers ended before run {run!r} was done; `docgen work {run}` goes on")
+    return max(3 if code < 0 else code for code in codes) or 3
+
+
+def _worker_command(here: Places, run: str, wait: bool, within: frozenset[int] | None) -> list[str]:
+    command = [sys.executable, "-m", "docgen_core.cli", "work", run, "--until-stdin-closes"]
+    command += ["--state", here.settings.state, "--blobs", here.settings.blobs]
+    if console.at_terminal():
+        command.append("--quiet")
+    if not wait:
+        command.append("--no-wait")
+    if within is not None:
+        command += ["--units", ",".join(str(unit) for unit in sorted(within))]
+    return command
+
+
+def _watch(here: Places, run: str, workers: int, fleet: LocalFleet, stop: Stop, reporter: Reporter) -> None:
+    """Until no worker is alive or a stop is asked for; workers that a signal killed are replaced."""
+    replaced = 0
+    shown = 0.0
+    while not stop.event.wait(POLL_SECONDS):
+        killed = sum(code < 0 for code in fleet.exit_codes)
+        missing = min(killed, REPLACEMENTS_A_WORKER * workers) - replaced
+        if missing > 0 and not _over(here, run):
+            console.note(f"{missing} of run {run!r}'s workers were killed; starting as many")
+            fleet.start(missing)
+            replaced += missing
+        if not fleet.poll():
+            return
+        if time.monotonic() - shown >= BAR_SECONDS:
+            reporter.look(here)
+            shown = time.monotonic()
+
+
+def _over(here: Places, run: str) -> bool:
+    from docgen_core.runs.status import run_status
+
+    return run_status(here.state, here.blobs, run).over
+
+
+# What is said ---------------------------------------------------------------------------------
+
+
+class Reporter(Protocol):
+    """Tells how the work goes."""
+
+    def unit(self, event: UnitEvent) -> None:
+        """An attempt at a unit has ended."""
+
+    def look(self, here: Places) -> None:
+        """Read the run's progress from the store."""
+
+
+class _Events:
+    """One JSON object a unit, for a pipe; a fleet's workers write theirs to the same one."""
+
+    def unit(self, event: UnitEvent) -> None:
+        console.emit(
+            "unit",
+            run=event.run_id,
+            unit=event.unit,
+            generation=event.generation,
+            attempt=event.attempt,
+            outcome=event.outcome.value,
+            seconds=round(event.seconds, 3),
+            documents=event.items,
+            worker=event.worker,
+            **({"error": event.error} if event.error else {}),
+        )
+
+    def look(self, here: Places) -> None:
+        pass
+
+
+class _Silence:
+    """For a fleet's worker at a terminal: the fleet has the bar. Failures are still told."""
+
+    def unit(self, event: UnitEvent) -> None:
+        if event.error:
+            console.note(f"unit {event.unit}, attempt {event.attempt}: {event.error}")
+
+    def look(self, here: Places) -> None:
+        pass
+
+
+class _Bar(_Silence):
+    """A progress bar over the run's items."""
+
+    def __init__(self, before: RunStatus) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._run = before.run
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console.err,
+        )
+        self._task = self.progress.add_task(
+            before.run.run_id, total=before.run.marker.total_items, completed=before.items_done
+        )
+
+    def unit(self, event: UnitEvent) -> None:
+        super().unit(event)
+        if event.outcome.value == "done":
+            self.progress.advance(self._task, event.items)
+
+    def look(self, here: Places) -> None:
+        from docgen_core.runs.status import run_status
+
+        self.progress.update(self._task, completed=run_status(here.state, here.blobs, self._run.run_id).items_done)
+
+
+@contextmanager
+def _reporter(before: RunStatus, quiet: bool) -> Iterator[Reporter]:
+    if quiet:
+        yield _Silence()
+    elif console.at_terminal():
+        bar = _Bar(before)
+        with bar.progress:
+            yield bar
+    else:
+        yield _Events()
+
+
+def _summarise(here: Places, after: RunStatus, items: int, seconds: float, code: int) -> None:
+    marker = after.run.marker
+    rate = items / seconds if seconds > 0 else 0.0
+    place = f"{here.settings.blobs}/{marker.prefix}"
+    if not console.at_terminal():
+        console.emit(
+            "summary",
+            **{key: value for key, value in after.as_json().items() if key != "spec"},
+            made=items,
+            seconds=round(seconds, 3),
+            per_second=round(rate, 2),
+            place=place,
+            exit_code=code,
+        )
+        return
+    noun = "companies" if marker.kind.value == "catalogue" else "documents"
+    done = f"{after.items_done} of {marker.total_items} {noun}"
+    made = f", {items} now in {seconds:.0f} s ({rate:.1f} a second)" if items else ""
+    console.out.print(f"run {marker.run_id!r} {after.run.state.value}: {done}{made}", markup=False, soft_wrap=True)
+    console.out.print(f"  in {place}", markup=False, soft_wrap=True)

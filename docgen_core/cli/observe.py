@@ -1,0 +1,181 @@
+"""Commands that look and change nothing: status, failures, verify, show."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from docgen_core.cli import console
+from docgen_core.cli.options import AsJson, Blobs, RunId, State, places
+from docgen_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+POLL_SECONDS = 1.0
+FAILURES_PAGE = 1_000
+PICTURE_DPI = 100
+
+
+def status(
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="One run; without it, all there are.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when the run is over.")] = False,
+    as_json: AsJson = False,
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """How runs stand: units by state, documents, expired leases, whether the root is there."""
+    from docgen_core.runs.status import iter_status, run_status
+
+    if wait and run is None:
+        raise UsageError("--wait needs the run to wait for: docgen status RUN --wait")
+    with places(state, blobs) as here:
+        if run is None:
+            found = list(iter_status(here.state, here.blobs))
+        else:
+            current = run_status(here.state, here.blobs, run)
+            while wait and not current.over:
+                time.sleep(POLL_SECONDS)
+                current = run_status(here.state, here.blobs, run)
+            found = [current]
+    if as_json or not console.at_terminal():
+        console.result({"runs": [item.as_json() for item in found]} if run is None else found[0].as_json())
+    else:
+        columns = ("run", "state", "documents", "units", "pending", "running", "done", "failed", "root")
+        console.table(columns, [item.as_row() for item in found])
+    return found[0].exit_code if wait else 0
+
+
+def failures(run: RunId, as_json: AsJson = False, state: State = None, blobs: Blobs = None) -> int:
+    """Failed units with their attempts and the last error; exit 3 when there are any."""
+    from docgen_core.state.contract import Unit, UnitState
+
+    failed: list[Unit] = []
+    with places(state, blobs) as here:
+        here.state.run(run)
+        while page := here.state.units(
+            run, {UnitState.FAILED}, after=failed[-1].index if failed else -1, limit=FAILURES_PAGE
+        ):
+            failed.extend(page)
+    if as_json:
+        console.result(
+            {
+                "run": run,
+                "failures": [{"unit": unit.index, "attempts": unit.attempts, "error": unit.error} for unit in failed],
+            }
+        )
+    else:
+        console.table(("unit", "attempts", "error"), [(unit.index, unit.attempts, unit.error) for unit in failed])
+        if failed:
+            console.note(f"`docgen resume {run}` tries them again once the cause is mended")
+    return 3 if failed else 0
+
+
+def verify(
+    run: RunId,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every blob and check its digest and its rows.")] = False,
+    as_json: AsJson = False,
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """Compare what is published with the manifests. Exit 1 for damage, each finding named."""
+    from docgen_core.runs.verify import verify_run
+
+    with places(state, blobs) as here:
+        verification = verify_run(run, blobs=here.blobs, state=here.state, deep=deep)
+    if as_json:
+        console.result(verification.as_json())
+        return 0 if verification.ok else 1
+    for finding in verification.findings:
+        console.table((), [(finding.kind, finding.key, finding.detail)])
+    console.note(verification.summary)
+    return 0 if verification.ok else 1
+
+
+def show(
+    run: RunId,
+    document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="Document id, or its number in the run.")],
+    boxes: Annotated[bool, typer.Option("--boxes", help="Also every printed fragment with its page and box.")] = False,
+    pictures: Annotated[
+        Path | None, typer.Option("--pictures", help="Write the pages there as PNG, boxes drawn.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """A document's golden rows, read from the sealed shards."""
+    from docgen_core import golden
+
+    with places(state, blobs) as here:
+        opened = golden.open(run, blobs=here.blobs)
+        document_id = _document_id(opened.table("documents").to_arrow(), run, document)
+        tables = {name: _rows_of(opened.table(name).to_arrow(), document_id) for name in opened.tables}
+        if pictures is not None:
+            _draw(here.blobs.get(str(tables["documents"][0]["key"])), tables["field_boxes"], pictures, document_id)
+    if not boxes:
+        tables.pop("field_boxes")
+    if as_json or not console.at_terminal():
+        console.result(tables)
+        return 0
+    for name, rows in tables.items():
+        _print_rows(name, rows)
+    return 0
+
+
+def _document_id(documents: pa.Table, run: str, wanted: str) -> str:
+    """The id itself, or that of the document with this number."""
+    ids = documents.column("document_id").to_pylist()
+    if wanted in ids:
+        return wanted
+    if wanted.isdecimal():
+        ending = f"-{int(wanted):07d}"
+        for candidate in ids:
+            if candidate.endswith(ending):
+                return str(candidate)
+    example = f"; it has {ids[0]} to {ids[-1]}" if ids else ""
+    raise UsageError(f"run {run!r} has no document {wanted!r}{example}")
+
+
+def _rows_of(table: pa.Table, document_id: str) -> list[dict[str, object]]:
+    import pyarrow.compute as pc
+
+    rows: list[dict[str, object]] = table.filter(pc.equal(table.column("document_id"), document_id)).to_pylist()
+    return rows
+
+
+def _print_rows(name: str, rows: list[dict[str, object]]) -> None:
+    """One row as name and value, several as a table without the columns that are empty throughout."""
+    if len(rows) == 1:
+        pairs = [(column, _plain(value)) for column, value in rows[0].items() if value is not None]
+        console.table((name, "value"), pairs)
+    elif rows:
+        hidden = {"run_id", "document_id", "catalogue_version", "row_key"}
+        columns = [c for c in rows[0] if c not in hidden and any(row[c] is not None for row in rows)]
+        console.table(columns, [[_plain(row[c]) for c in columns] for row in rows], title=name)
+
+
+def _plain(value: object) -> object:
+    """Decimals without the nine places of their column, coordinates to a hundredth of a point."""
+    from decimal import Decimal
+
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    return f"{value:.2f}" if isinstance(value, float) else value
+
+
+def _draw(document: bytes, boxes: list[dict[str, object]], folder: Path, document_id: str) -> None:
+    """The pages as pictures, each box outlined."""
+    from docgen_core.render.pictures import outlined_pages
+
+    folder.mkdir(parents=True, exist_ok=True)
+    quads = [
+        (int(str(box["page"])), tuple(float(str(box[f"{axis}{i}"])) for i in range(4) for axis in "xy"))
+        for box in boxes
+    ]
+    for number, png in enumerate(outlined_pages(document, quads, dpi=PICTURE_DPI), start=1):
+        target = folder / f"{document_id}-page-{number}.png"
+        target.write_bytes(png)
+        console.note(f"wrote {target}")
