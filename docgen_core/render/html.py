@@ -10,9 +10,16 @@ What does not belong here: a document type's words or looks (its pack), and the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
+
+
+@lru_cache(maxsize=4096)
+def _step(text: str) -> str:
+    """One step of a link target; the same few table and column names come again and again."""
+    return quote(text, safe="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +40,7 @@ class Print:
     @property
     def href(self) -> str:
         """The link target that marks this place."""
-        parts = (self.table, self.row_key, self.column, str(self.occurrence))
-        return "golden:" + "/".join(quote(part, safe="") for part in parts)
+        return f"golden:{_step(self.table)}/{_step(self.row_key)}/{_step(self.column)}/{self.occurrence}"
 
 
 @dataclass(slots=True)
@@ -53,7 +59,7 @@ class PrintLog:
         self._seen[key] = occurrence + 1
         entry = Print(table, row_key, column, occurrence, text, value)
         self.prints.append(entry)
-        return Markup('<a href="{}">{}</a>').format(entry.href, escape(text))
+        return Markup(f'<a href="{escape(entry.href)}">{escape(text)}</a>')
 
 
 @dataclass(frozen=True, slots=True)

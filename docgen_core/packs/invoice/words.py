@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+from types import MappingProxyType
 
 from docgen_core.draws import Draws
 
@@ -25,7 +26,8 @@ def wordings(language: str) -> Wordings:
     return {key: [value] if isinstance(value, str) else value for key, value in entries.items()}
 
 
-def words_for(language: str, company_seed: int) -> dict[str, str]:
+@lru_cache(maxsize=1024)
+def words_for(language: str, company_seed: int) -> Mapping[str, str]:
     """The wording a company keeps for every key, in `language` (`de`), drawn from its seed."""
     draws = Draws("words", language, company_seed)
-    return {key: draws.choice(key, options) for key, options in wordings(language).items()}
+    return MappingProxyType({key: draws.choice(key, options) for key, options in wordings(language).items()})

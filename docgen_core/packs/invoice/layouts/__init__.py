@@ -6,6 +6,7 @@ print log, so that its box can be found on the page.
 
 from __future__ import annotations
 
+from docgen_core.packs.invoice.layouts.page import render_page
 from docgen_core.packs.invoice.layouts.registry import LAYOUTS, LayoutInfo
 
-__all__ = ["LAYOUTS", "LayoutInfo"]
+__all__ = ["LAYOUTS", "LayoutInfo", "render_page"]

@@ -107,8 +107,7 @@ def _dots(draws: Draws, accent: str, monogram: str) -> str:
     cells = [(x, y) for y in range(4) for x in range(4)]
     kept = draws.sample("dots", cells, draws.integer("count", 8, 12))
     return "".join(
-        f'<circle cx="{14 + 24 * x}" cy="{14 + 24 * y}" r="9.5" fill="{accent}" '
-        f'opacity="{1 if (x + y) % 2 else 0.6}"/>'
+        f'<circle cx="{14 + 24 * x}" cy="{14 + 24 * y}" r="9.5" fill="{accent}" opacity="{1 if (x + y) % 2 else 0.6}"/>'
         for x, y in sorted(kept)
     )
 
@@ -155,7 +154,11 @@ def seal(name: str) -> Markup:
     columns = math.ceil(math.sqrt(len(signs) * 0.8))
     width = _SEAL_FACE / columns
     text = "".join(
-        _column(signs[len(signs) * i // columns : len(signs) * (i + 1) // columns], SIZE - _SEAL_RIM - width * (i + 1), width)
+        _column(
+            signs[len(signs) * i // columns : len(signs) * (i + 1) // columns],
+            SIZE - _SEAL_RIM - width * (i + 1),
+            width,
+        )
         for i in range(columns)
     )
     return _svg(

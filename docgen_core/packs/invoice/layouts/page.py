@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from docgen_core.packs.invoice.layouts import logo, tape
-from docgen_core.packs.invoice.layouts.columns import columns_for
+from docgen_core.packs.invoice.layouts.items import ItemTable
 from docgen_core.packs.invoice.layouts.registry import A4, LETTER, RECEIPT
 from docgen_core.packs.invoice.layouts.sheet import MINUS, Sheet
 from docgen_core.packs.invoice.model import Invoice
@@ -24,11 +24,8 @@ PAGE_MM = {A4: (210.0, 297.0), LETTER: (215.9, 279.4)}
 LAST_RESORT_FACE = "Docgen JP"
 """Ends every font stack: it draws whatever the company's typeface lacks."""
 
-_JAPANESE_BODY = {"Docgen Serif": "Docgen JP Serif"}
+_JAPANESE_FACE = {"Docgen Serif": "Docgen JP Serif"}
 """Face for Japanese text that goes with a Latin one, where it is not the last resort."""
-
-FORM_ROWS = 10
-"""Rows of a Japanese form; those that no line fills are printed empty."""
 
 _DIGITS = "0123456789"
 _WHITE, _INK = "#ffffff", "#1b1b1b"
@@ -74,7 +71,6 @@ def render_page(invoice: Invoice) -> Page:
 def _body_names(sheet: Sheet, strip: tape.Tape) -> dict[str, Any]:
     invoice = sheet.invoice
     identity = invoice.identity
-    columns = () if identity.paper == RECEIPT else columns_for(sheet)
     return {
         "sheet": sheet,
         "invoice": invoice,
@@ -85,12 +81,10 @@ def _body_names(sheet: Sheet, strip: tape.Tape) -> dict[str, Any]:
         "w": sheet.w,
         "habits": sheet.habits,
         "tape": strip,
-        "columns": columns,
-        "column_names": [column.name for column in columns],
+        "items": None if identity.paper == RECEIPT else ItemTable(sheet),
         "table_style": identity.table_style,
         "logo": logo.logo(identity.logo_seed, identity.accent, identity.monogram),
         "seal": logo.seal(invoice.seller.name),
-        "fillers": max(0, FORM_ROWS - len(sheet.lines)) if invoice.layout == "boxed" and sheet.language == "ja" else 0,
     }
 
 
@@ -113,10 +107,8 @@ def _style(sheet: Sheet, receipt_height_mm: float | None) -> str:
 
 
 def _stack(typeface: str, language: str) -> str:
-    faces = [typeface, _JAPANESE_BODY.get(typeface, LAST_RESORT_FACE) if language == "ja" else LAST_RESORT_FACE]
-    if faces[-1] != LAST_RESORT_FACE:
-        faces.append(LAST_RESORT_FACE)
-    return ", ".join(f'"{face}"' for face in faces)
+    japanese = _JAPANESE_FACE.get(typeface, LAST_RESORT_FACE) if language == "ja" else LAST_RESORT_FACE
+    return ", ".join(f'"{face}"' for face in dict.fromkeys((typeface, japanese, LAST_RESORT_FACE)))
 
 
 def _page_of(sheet: Sheet) -> tuple[str, str, str]:

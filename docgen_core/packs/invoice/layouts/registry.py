@@ -101,7 +101,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 business_types=(),
                 most_lines=60,
                 table_styles=("boxed",),
-                reading_order="centred title, buyer left, seller with seal right, amount in a box, ruled form with totals",
+                reading_order="centred title, buyer left, seller with seal right, amount in a box, ruled form, totals",
             ),
             LayoutInfo(
                 name="receipt",

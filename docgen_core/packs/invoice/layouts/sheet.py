@@ -4,15 +4,16 @@ A cell is printed by calling its row with a column: `inv("gross_total")`. Text a
 are read from the same declared column, so what is printed and what is golden cannot part.
 Empty cells give empty markup, and templates print no label for those.
 
-What does not belong here: where things stand (templates), which columns a table has (columns.py).
+What does not belong here: where things stand (templates), the table of lines (items.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup
@@ -31,9 +32,13 @@ PERCENTS = frozenset({"discount_percent", "document_discount_percent", "tax_rate
 """Columns of decimals that are not amounts of money."""
 
 NOTHING = Markup("")
-MINUS = "−"
+MINUS = Markup("−")
 REDUCED = "AA"
 """Tax category of a reduced rate."""
+
+# The same few rates and quantities come again and again, and writing a number is most of a sheet's cost.
+_percent = lru_cache(maxsize=1024)(locales.percent)
+_number = lru_cache(maxsize=4096)(locales.number)
 
 Labelled = tuple[str, Markup]
 
@@ -108,9 +113,9 @@ class Sheet:
         if not isinstance(value, Decimal):
             return str(value)
         if column in PERCENTS:
-            return locales.percent(value, locale)
+            return _percent(value, locale)
         if column in QUANTITIES:
-            return locales.number(value, locale)
+            return _number(value, locale)
         places = self.invoice.minor_units
         if column in PRICES:
             return locales.price(value, locale, places)
@@ -181,28 +186,6 @@ class Sheet:
     def reduced(self, cells: Cells, column: str) -> str:
         """The mark of a reduced rate (※ in Japan) beside the line or bucket that has one."""
         return self.w["reduced_mark"] if cells[column] == REDUCED else ""
-
-    def entry(self, line: Cells, column: str) -> Markup:
-        """What a column of the table of lines prints of a line (columns.py)."""
-        if column == "quantity_unit":
-            return Markup(" ").join(part for part in (line("quantity"), line("unit")) if part)
-        if column == "discount":
-            if not line.given("discount_amount"):
-                return NOTHING
-            return line("discount_percent") or Markup(MINUS) + line("discount_amount")
-        if column == "discount_amount" and not line.given(column):
-            return NOTHING
-        return line(column)
-
-    def small_print(self, line: Cells, columns: Sequence[str]) -> Markup:
-        """What stands under a description: the item number and the discount where no column has them, the detail."""
-        shown = set(columns)
-        parts = [line("detail")]
-        if "sku" not in shown and line.given("sku"):
-            parts.insert(0, Markup("{} ").format(self.w["sku"]) + line("sku"))
-        if not shown & {"discount", "discount_amount"} and line.given("discount_amount"):
-            parts.append(Markup("{} ").format(self.w["discount"]) + self.entry(line, "discount"))
-        return Markup(" · ").join(part for part in parts if part)
 
     def tax_code(self, cells: Cells, category: str, rate: str) -> str:
         """The letter of a line's or bucket's tax, as tills print it; in Japan only the mark of a reduced rate."""

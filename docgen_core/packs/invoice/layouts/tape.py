@@ -7,9 +7,10 @@ tail follows.
 
 from __future__ import annotations
 
+import re
 import unicodedata
-
-from markupsafe import Markup
+from functools import lru_cache
+from html import unescape
 
 WIDTH_MM = 80.0
 MARGIN_MM = 5.0
@@ -18,6 +19,8 @@ TEXT_MM = 3.1
 """Font size: 36 Latin or 22 Japanese characters a line."""
 LINE_MM = 4.4
 """Height of every line; larger print takes whole lines too."""
+
+_TAG = re.compile(r"<[^>]*>")
 
 _NARROW_EM = 0.6
 _WIDE_EM = 1.0
@@ -29,13 +32,19 @@ LINE_EM = (WIDTH_MM - 2 * MARGIN_MM) / TEXT_MM - _GAP_EM
 """Width of a line of text."""
 
 
+@lru_cache(maxsize=8192)
 def _em(char: str) -> float:
     return _WIDE_EM if unicodedata.east_asian_width(char) in "WFA" else _NARROW_EM
 
 
 def width_em(text: str) -> float:
     """Width of the text in the mono face, in em."""
-    return sum(map(_em, text))
+    return len(text) * _NARROW_EM if text.isascii() else sum(map(_em, text))
+
+
+def _printed_em(markup: str) -> float:
+    """Width in em of what a piece of markup prints."""
+    return width_em(unescape(_TAG.sub("", markup)))
 
 
 def wrapped(text: str, width: float) -> str:
@@ -62,11 +71,12 @@ def _wrap_paragraph(text: str, width: float) -> list[str]:
 def _cut(text: str, width: float) -> int:
     """Where to break: the last place before `width` that keeps words whole, else at the width."""
     used, fits = 0.0, 0
-    for fits, char in enumerate(text):  # noqa: B007 - the count is what is wanted
+    for char in text:
         used += _em(char)
         if used > width:
             break
-    whole = max((i for i in range(1, fits + 1) if _may_break(text, i)), default=0)
+        fits += 1
+    whole = next((place for place in range(fits, 0, -1) if _may_break(text, place)), 0)
     return whole or max(fits, 1)
 
 
@@ -104,7 +114,7 @@ class Tape:
     @staticmethod
     def fits(left: str, right: str) -> bool:
         """Whether two texts (markup counts as what it prints) stand on one line."""
-        return sum(width_em(Markup(text).striptags()) for text in (left, right)) + _GAP_EM <= LINE_EM
+        return _printed_em(left) + _printed_em(right) + _GAP_EM <= LINE_EM
 
     @property
     def height_mm(self) -> float:

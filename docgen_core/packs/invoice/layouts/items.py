@@ -1,0 +1,145 @@
+"""The table of lines: which columns it has, and what each prints of a line.
+
+Its rows are laid here and not in a template: a document has ten times as many of these cells as
+of all others, and a template's loop over them costs as much as the rest of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from docgen_core.packs.invoice.layouts.sheet import MINUS, NOTHING, Cells, Sheet
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the printed table."""
+
+    name: str
+    """Column of `line_items`; or `discount`, which prints a percentage or else an amount; or
+    `quantity_unit`, which prints both."""
+    head: str
+    css: str
+
+
+_ALWAYS = ("line_number", "description", "quantity", "quantity_unit", "unit_price", "net_amount")
+
+_CSS = {
+    "line_number": "pos",
+    "sku": "sku",
+    "description": "what",
+    "unit": "unit",
+    "tax_rate": "num",
+    "net_amount": "num net",
+}
+
+_HEADS = {
+    "line_number": "position",
+    "quantity_unit": "quantity",
+    "discount_percent": "discount",
+    "discount_amount": "discount",
+}
+
+_ORDERS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "letter": (
+        ("line_number", "description", "quantity", "unit", "unit_price", "discount", "tax_rate", "net_amount"),
+        ("line_number", "quantity", "unit", "description", "unit_price", "discount", "tax_rate", "net_amount"),
+        ("line_number", "sku", "description", "quantity", "unit", "unit_price", "discount", "tax_rate", "net_amount"),
+        ("quantity", "unit", "sku", "description", "tax_rate", "unit_price", "discount", "net_amount"),
+    ),
+    "ledger": (
+        (
+            "line_number", "sku", "description", "quantity", "unit", "unit_price",
+            "line_total", "discount_percent", "discount_amount", "tax_rate", "net_amount",
+        ),
+        (
+            "line_number", "sku", "description", "tax_rate", "unit_price", "quantity", "unit",
+            "line_total", "discount_percent", "discount_amount", "net_amount",
+        ),
+    ),
+    "sidebar": (("description", "quantity_unit", "unit_price", "discount", "net_amount"),),
+    "boxed": (
+        ("line_number", "description", "quantity", "unit", "unit_price", "discount", "net_amount", "tax_rate"),
+        ("line_number", "sku", "description", "quantity", "unit", "unit_price", "discount", "net_amount", "tax_rate"),
+        ("sku", "description", "unit_price", "quantity", "unit", "discount", "tax_rate", "net_amount"),
+    ),
+}  # fmt: skip
+"""By layout, the orders that companies choose from. The receipt has no columns."""
+
+_ONLY_WHERE_RATES_DIFFER = frozenset({"letter"})
+
+FORM_ROWS = 10
+"""Rows of a Japanese form; those that no line fills are printed empty."""
+
+_DETAIL = Markup('<div class="detail">{}</div>')
+_DISCOUNTS = frozenset({"discount", "discount_amount"})
+
+
+class ItemTable:
+    """The table of lines of one sheet, in the order of columns that its company keeps."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self._sheet = sheet
+        layout = sheet.invoice.layout
+        order = sheet.habits.choice("column_order", _ORDERS[layout])
+        self.columns = tuple(
+            Column(name, _head(sheet.w, name), _CSS.get(name, "num")) for name in order if _filled(sheet, layout, name)
+        )
+        self._shown = frozenset(column.name for column in self.columns)
+        is_form = layout == "boxed" and sheet.language == "ja"
+        self.fillers = max(0, FORM_ROWS - len(sheet.lines)) if is_form else 0
+        """Empty rows below the lines."""
+
+    def cells(self, line: Cells) -> Markup:
+        """The `td` elements of a line, one a column."""
+        return Markup(
+            "".join(f'<td class="{column.css}">{self._entry(line, column.name)}</td>' for column in self.columns)
+        )
+
+    def _entry(self, line: Cells, column: str) -> Markup:
+        if column == "description":
+            small = self._small_print(line)
+            mark = self._sheet.reduced(line, "tax_category")
+            return line(column) + mark + (_DETAIL.format(small) if small else NOTHING)
+        if column == "quantity_unit":
+            return Markup(" ").join(part for part in (line("quantity"), line("unit")) if part)
+        if column == "discount":
+            return _discount(line)
+        if column == "discount_amount" and not line.given(column):
+            return NOTHING
+        return line(column)
+
+    def _small_print(self, line: Cells) -> Markup:
+        """What stands under a description: item number and discount where no column has them, and the detail."""
+        words, parts = self._sheet.w, []
+        if "sku" not in self._shown and line.given("sku"):
+            parts.append(Markup("{} ").format(words["sku"]) + line("sku"))
+        if line.given("detail"):
+            parts.append(line("detail"))
+        if not self._shown & _DISCOUNTS and line.given("discount_amount"):
+            parts.append(Markup("{} ").format(words["discount"]) + _discount(line))
+        return Markup(" · ").join(parts)
+
+
+def _discount(line: Cells) -> Markup:
+    if not line.given("discount_amount"):
+        return NOTHING
+    return line("discount_percent") or MINUS + line("discount_amount")
+
+
+def _head(words: Mapping[str, str], name: str) -> str:
+    head = words[_HEADS.get(name, name)]
+    return f"{head} %" if name == "discount_percent" else head
+
+
+def _filled(sheet: Sheet, layout: str, name: str) -> bool:
+    if name in _ALWAYS:
+        return True
+    if name == "tax_rate":
+        return layout not in _ONLY_WHERE_RATES_DIFFER or len(sheet.taxes) > 1
+    if name in ("discount", "line_total"):
+        return any(line.given("discount_amount") for line in sheet.lines)
+    return any(line.given(name) for line in sheet.lines)
