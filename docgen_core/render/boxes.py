@@ -26,8 +26,8 @@ SPECIMEN_NOTE = "Specimen: synthetic document, not for payment"
 CREATOR = "docgen"
 BOX_PLACES = 3
 """Decimal places of a published coordinate: a thousandth of a point is a 3,000th of a pixel at 24 dpi."""
-EDGE_POINTS = 0.75
-"""A link's rectangle stands on whole CSS pixels; a glyph may reach over it by this much (one pixel)."""
+_LINE_END_HYPHEN = "\x02"
+"""What pdfium gives for a hyphen at the end of a line."""
 
 Quad = tuple[float, float, float, float, float, float, float, float]
 """x0, y0 … x3, y3 in PDF points from the page's lower left, clockwise from the text's upper left."""
@@ -102,7 +102,7 @@ def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Fragment]]
         for number, sheet in enumerate(document, start=1):
             size = tuple(round(side, BOX_PLACES) for side in sheet.get_size())
             sizes.append((size[0], size[1]))
-            fragments += _fragments(number, sizes[-1], _characters(sheet), list(_links(document, sheet)))
+            fragments += _fragments(number, sizes[-1], _characters(sheet), _links(document, sheet))
             sheet.close()
     finally:
         document.close()
@@ -110,9 +110,11 @@ def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Fragment]]
 
 
 _Floats = npt.NDArray[np.float32]
+_LINK_BYTES = 4096
+"""Room for a link's target; `PrintLog` makes targets far shorter."""
 
 
-def _characters(sheet: Any) -> tuple[list[str], _Floats]:
+def _characters(sheet: Any) -> tuple[str, _Floats]:
     """A page's characters but white space, and their boxes: rows of left, top, right, bottom."""
     import pypdfium2.raw as raw
 
@@ -120,59 +122,62 @@ def _characters(sheet: Any) -> tuple[list[str], _Floats]:
     handle = text_page.raw
     count = max(0, raw.FPDFText_CountChars(handle))
     store = (raw.FS_RECTF * max(1, count))()
-    get_box, get_unicode = raw.FPDFText_GetLooseCharBox, raw.FPDFText_GetUnicode
-    for index in range(count):
-        get_box(handle, index, store[index])
-    chars = [_char(get_unicode(handle, index)) for index in range(count)]
+    get_box = raw.FPDFText_GetLooseCharBox
+    for index, box in enumerate(store):
+        get_box(handle, index, box)
+    codes = (ctypes.c_ushort * (count + 1))()
+    written = raw.FPDFText_GetText(handle, 0, count, codes)
+    text = bytes(codes)[: 2 * count].decode("utf-16-le", errors="replace")
+    if written != count + 1 or len(text) != count:  # a character that pdfium does not write out; ask one by one
+        text = "".join(chr(raw.FPDFText_GetUnicode(handle, index)) for index in range(count))
     text_page.close()
-    boxes = np.frombuffer(store, dtype=np.float32).reshape(-1, 4)[:count].copy()
-    printed = [index for index, char in enumerate(chars) if not char.isspace()]
-    return [chars[index] for index in printed], boxes[printed]
+    text = text.replace(_LINE_END_HYPHEN, "-").replace("\ufffe", "-")
+    boxes = np.frombuffer(store, dtype=np.float32).reshape(-1, 4)[:count]
+    printed = [index for index, char in enumerate(text) if not char.isspace()]
+    return "".join(text[index] for index in printed), boxes[printed]
 
 
-def _char(code: int) -> str:
-    # pdfium marks a hyphen at the end of a line by a control character of its own.
-    return "-" if code == 2 else chr(code)
-
-
-def _links(document: Any, sheet: Any) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
-    """Target and rectangle (left, bottom, right, top) of each link on a page."""
+def _links(document: Any, sheet: Any) -> tuple[list[str], _Floats]:
+    """Targets of a page's links, and their rectangles: rows of left, top, right, bottom."""
     import pypdfium2.raw as raw
 
     position, link, rect = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
+    buffer = ctypes.create_string_buffer(_LINK_BYTES)
+    targets: list[str] = []
+    rects: list[tuple[float, float, float, float]] = []
     while raw.FPDFLink_Enumerate(sheet.raw, position, link):
         raw.FPDFLink_GetAnnotRect(link, rect)
         action = raw.FPDFLink_GetAction(link)
-        size = raw.FPDFAction_GetURIPath(document.raw, action, None, 0)
-        buffer = ctypes.create_string_buffer(max(1, size))
-        raw.FPDFAction_GetURIPath(document.raw, action, buffer, size)
-        yield buffer.value.decode("utf-8", errors="replace"), (rect.left, rect.bottom, rect.right, rect.top)
+        length = raw.FPDFAction_GetURIPath(document.raw, action, buffer, _LINK_BYTES)
+        targets.append(buffer.value.decode("utf-8", errors="replace") if 0 < length <= _LINK_BYTES else "")
+        rects.append((rect.left, rect.top, rect.right, rect.bottom))
+    return targets, np.array(rects, dtype=np.float32).reshape(-1, 4)
 
 
 def _fragments(
-    number: int,
-    size: tuple[float, float],
-    characters: tuple[list[str], _Floats],
-    links: Sequence[tuple[str, tuple[float, float, float, float]]],
+    number: int, size: tuple[float, float], characters: tuple[str, _Floats], links: tuple[list[str], _Floats]
 ) -> Iterator[_Fragment]:
     """The page's links, each with the characters whose middle is inside it."""
     chars, boxes = characters
+    targets, rects = links
     across, up = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
-    for char, x, y in zip(chars, across, up, strict=True):
-        if not (0 <= x <= size[0] and 0 <= y <= size[1]):
-            raise RenderFailed(f"page {number}: {char!r} is printed outside the page; give the layout more room")
-    if not links:
-        return
-    rects = np.array([rect for _, rect in links], dtype=np.float32)
-    left, bottom, right, top = (rects[:, side : side + 1] for side in range(4))
-    inside = (across > left) & (across < right) & (up > bottom) & (up < top)
-    for (href, rect), row in zip(links, inside, strict=True):
-        found = np.flatnonzero(row)
-        found = found[np.argsort(across[found], kind="stable")]
-        text = "".join(chars[index] for index in found)
-        # The rectangle stands on whole pixels; the glyphs say where the text really begins and ends.
-        ends = (float(boxes[found, 0].min()), float(boxes[found, 2].max())) if len(found) else (rect[0], rect[2])
-        yield _Fragment(href, number, ends[0], rect[1], ends[1], rect[3], text)
+    outside = np.flatnonzero((across < 0) | (across > size[0]) | (up < 0) | (up > size[1]))
+    if len(outside):
+        lost = "".join(chars[index] for index in outside[:20])
+        raise RenderFailed(f"page {number}: {lost!r} is printed outside the page; give the layout more room")
+    left, top, right, bottom = (rects[:, side : side + 1] for side in range(4))
+    link_of, char_of = np.nonzero((across > left) & (across < right) & (up > bottom) & (up < top))
+    order = np.lexsort((across[char_of], link_of))
+    char_of = char_of[order]
+    ends = np.searchsorted(link_of[order], np.arange(len(targets) + 1)).tolist()
+    begins_at, ends_at = boxes[char_of, 0].tolist(), boxes[char_of, 2].tolist()
+    inside = [chars[index] for index in char_of.tolist()]
+    for index, (target, (x0, y1, x1, y0)) in enumerate(zip(targets, rects.tolist(), strict=True)):
+        mine = slice(ends[index], ends[index + 1])
+        if begins_at[mine]:
+            # The rectangle stands on whole pixels; the glyphs say where the text really begins and ends.
+            x0, x1 = min(begins_at[mine]), max(ends_at[mine])
+        yield _Fragment(target, number, x0, y0, x1, y1, "".join(inside[mine]))
 
 
 def _tie(prints: Sequence[Print], fragments: Sequence[_Fragment]) -> tuple[Box, ...]:
@@ -217,9 +222,10 @@ def _name(entry: Print) -> str:
 
 
 def _quad(part: _Fragment) -> Quad:
-    corners = (part.left, part.top, part.right, part.top, part.right, part.bottom, part.left, part.bottom)
-    x0, y0, x1, y1, x2, y2, x3, y3 = (round(side, BOX_PLACES) + 0.0 for side in corners)
-    return x0, y0, x1, y1, x2, y2, x3, y3
+    left, top, right, bottom = (
+        round(side, BOX_PLACES) + 0.0 for side in (part.left, part.top, part.right, part.bottom)
+    )
+    return left, top, right, top, right, bottom, left, bottom
 
 
 def metadata(page: Page, *, document_id: str, subject: str) -> Mapping[str, str]:
@@ -238,8 +244,8 @@ def _publish(raw: bytes, page: Page, faces: frozenset[str], *, document_id: str,
     """The file without links, with its metadata. Raises `RenderFailed` for a face that is not `faces`'."""
     import pikepdf
 
-    with pikepdf.open(io.BytesIO(raw)) as pdf:
-        for number, sheet in enumerate(pdf.pages, start=1):
+    with pikepdf.open(io.BytesIO(raw)) as printed, pikepdf.new() as pdf:
+        for number, sheet in enumerate(printed.pages, start=1):
             foreign = set(_font_names(sheet.obj.get("/Resources"))) - faces
             if foreign:
                 raise RenderFailed(
@@ -248,12 +254,11 @@ def _publish(raw: bytes, page: Page, faces: frozenset[str], *, document_id: str,
                 )
             if "/Annots" in sheet.obj:
                 del sheet.obj["/Annots"]
-        # The dictionary that is there is changed in place: a new object makes qpdf read the whole file first.
-        information = pdf.docinfo
-        for key in list(information.keys()):
-            del information[key]
+        # A new file takes over what the pages need and nothing else; it is also the cheaper way, for
+        # qpdf reads every object of a file that it saves, the annotations' too.
+        pdf.pages.extend(printed.pages)
         for key, value in metadata(page, document_id=document_id, subject=subject).items():
-            information[key] = pikepdf.String(unicodedata.normalize("NFC", value))
+            pdf.docinfo[key] = pikepdf.String(unicodedata.normalize("NFC", value))
         pdf.Root["/Lang"] = pikepdf.String(page.lang)
         published = io.BytesIO()
         pdf.save(published, deterministic_id=True)

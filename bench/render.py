@@ -1,0 +1,242 @@
+"""Documents per CPU second: docgen's renderer against a new page per document through playwright.
+
+CPU is user and system time of this process and every process below it, those that ended included.
+Both ways print the same pages with the same browser; docgen's time includes reading the boxes and
+publishing the file, the other's only the print. Further tables: what a bare print of the same pages
+costs, where docgen's own milliseconds go, and a light scan.
+
+    python bench/render.py [--documents N] [--check] [--long]
+
+--check exits with 1 below the promised ratio; --long prints 500 documents in one browser and shows memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from playwright.sync_api import sync_playwright
+
+from docgen_core.draws import Draws
+from docgen_core.render import boxes as box_reading
+from docgen_core.render.capture import capture
+from docgen_core.render.chromium import PRINTS_PER_BROWSER, Renderer, chromium_version, find_chromium
+from docgen_core.render.fonts import FACES
+from docgen_core.render.html import Page, PrintLog
+
+PROMISED_RATIO = 3.0
+WARM_UP = 4
+LONG_DOCUMENTS = 500
+SCANNED_DOCUMENTS = 12
+
+_NOUNS = ("Hex bolt", "Bearing", "Gasket", "Relay", "Filter", "Hose clamp", "Cable gland", "Shaft seal", "Spacer")
+_JAPANESE_NOUNS = ("六角ボルト", "軸受", "ガスケット", "継電器", "濾過器", "締め金具", "電線管", "軸封", "間座")
+_STYLE = """
+@page {{ size: A4; margin: 18mm 16mm 22mm;
+         @bottom-right {{ content: "Page " counter(page) " of " counter(pages); font: 8pt '{family}' }} }}
+body {{ font: 9pt/1.35 '{family}', 'Docgen JP'; }}
+h1 {{ font-size: 18pt; margin: 0 0 8mm }}
+table {{ width: 100%; border-collapse: collapse; margin-top: 8mm }}
+thead th {{ border-bottom: 1pt solid #333; text-align: left; padding: 2pt }}
+td {{ border-bottom: .3pt solid #999; padding: 2.5pt 2pt }}
+.n {{ text-align: right }}
+.sum td {{ font-weight: 700; border: 0 }}
+"""
+
+
+def sample_page(kind: str, index: int) -> Page:
+    """An invoice-like page: "light" has 12 lines, "heavy" 2.2 pages on average, "japanese" is set in Japanese."""
+    draws = Draws("bench", kind, index)
+    japanese = kind == "japanese"
+    families = ("Docgen JP", "Docgen JP Serif") if japanese else ("Docgen Sans", "Docgen Serif", "Docgen Condensed")
+    family = draws.choice("family", families)
+    lines = 12 if kind == "light" else 210 if draws.chance("long", 100) else draws.integer("lines", 12, 60)
+    log = PrintLog()
+
+    def shown(row: str, column: str, text: str) -> str:
+        return str(log.show("lines" if row else "invoices", row, column, text, text))
+
+    rows, total = [], 0
+    for number in range(1, lines + 1):
+        each = draws.under(number)
+        noun = each.choice("noun", _JAPANESE_NOUNS if japanese else _NOUNS)
+        quantity, price = each.integer("quantity", 1, 90), each.integer("price", 99, 25_000)
+        total += quantity * price
+        cells = (
+            shown(str(number), "number", str(number)),
+            shown(str(number), "description", f"{noun} {each.integer('size', 3, 90)}/{each.integer('type', 100, 999)}"),
+        )
+        amounts = (
+            shown(str(number), "quantity", str(quantity)),
+            shown(str(number), "price", f"{price / 100:,.2f}"),
+            shown(str(number), "amount", f"{quantity * price / 100:,.2f}"),
+        )
+        rows.append(
+            "<tr>" + "".join(f"<td>{c}" for c in cells) + "".join(f'<td class="n">{c}' for c in amounts) + "</tr>"
+        )
+    title = "請求書" if japanese else "Invoice"
+    body = (
+        f"<h1>{title} {shown('', 'number', f'R-{index:06d}')}</h1>"
+        f"<p>{shown('', 'buyer', '株式会社見本商事 御中' if japanese else 'Sample Trading Company, 12 Main Street')}</p>"
+        "<table><thead><tr><th>#<th>Item<th class=n>Quantity<th class=n>Price<th class=n>Amount</tr></thead>"
+        f"<tbody>{''.join(rows)}"
+        f'<tr class="sum"><td colspan=4>Total<td class="n">{shown("", "total", f"{total / 100:,.2f}")}</tr></tbody></table>'
+    )
+    return Page(body, _STYLE.format(family=family), "ja" if japanese else "en", title, "Sample", tuple(log.prints))
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and all below it, with those that ended and were waited for."""
+    me = psutil.Process()
+    total = 0.0
+    for process in (me, *me.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def measured(work: Callable[[Page], object], pages: Sequence[Page]) -> float:
+    """CPU milliseconds per page, after a few pages of warming up."""
+    for page in pages[:WARM_UP]:
+        work(page)
+    before = cpu_seconds()
+    for page in pages:
+        work(page)
+    return (cpu_seconds() - before) / len(pages) * 1000
+
+
+def docgen_way(pages: Sequence[Page]) -> float:
+    with Renderer() as renderer:
+        return measured(lambda page: renderer.render(page, document_id="bench", subject="bench"), pages)
+
+
+def new_page_way(pages: Sequence[Page], executable: Path) -> float:
+    fonts = {family: FACES.css([family]) for family in FACES.families}
+
+    def whole(page: Page) -> str:
+        used = "".join(css for family, css in fonts.items() if f"'{family}'" in page.style and needs(page, family))
+        return (
+            f'<!doctype html><html lang="{page.lang}"><head><meta charset="utf-8"><style>{used}{page.style}'
+            f"</style></head><body>{page.body}</body></html>"
+        )
+
+    def needs(page: Page, family: str) -> bool:
+        return page.lang == "ja" or "JP" not in family  # a face that draws nothing here would only be a burden
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable)
+
+        def work(page: Page) -> None:
+            context = browser.new_context()
+            tab = context.new_page()
+            tab.set_content(whole(page))
+            tab.pdf(prefer_css_page_size=True, print_background=True)
+            context.close()
+
+        result = measured(work, pages)
+        browser.close()
+    return result
+
+
+def bare_way(pages: Sequence[Page]) -> float:
+    """Only `Page.printToPDF`, on the live page as the document before left it."""
+    with Renderer() as renderer:
+        spent = 0.0
+        for page in (*pages[:WARM_UP], *pages):
+            renderer.render(page, document_id="bench", subject="bench")
+            live = renderer._live
+            assert live is not None
+            before = cpu_seconds()
+            live.browser.call("Page.printToPDF", {"generateTaggedPDF": False}, session=live.session, seconds=60)
+            spent += cpu_seconds() - before
+    return spent / (len(pages) + WARM_UP) * 1000
+
+
+@contextmanager
+def lap(stages: dict[str, float], name: str) -> Iterator[None]:
+    before = time.process_time()
+    yield
+    stages[name] = stages.get(name, 0.0) + time.process_time() - before
+
+
+def stages_of(pages: Sequence[Page]) -> dict[str, float]:
+    """Milliseconds of this process by stage; the browser's own time is not in them."""
+    stages: dict[str, float] = {}
+    with Renderer() as renderer:
+        renderer.render(pages[0], document_id="bench", subject="bench")
+        for page in pages:
+            with lap(stages, "glyph check"):
+                renderer._check_glyphs(page, page.body)
+            with lap(stages, "swap, print, fetch"):
+                raw = renderer._print(page, page.body)
+            with lap(stages, "read text and links"):
+                _, fragments = box_reading._read(raw)
+            with lap(stages, "tie boxes to the log"):
+                box_reading._tie(page.prints, fragments)
+            with lap(stages, "strip, stamp, save"):
+                box_reading._publish(raw, page, renderer._face_names, document_id="bench", subject="bench")
+    return {name: seconds / len(pages) * 1000 for name, seconds in stages.items()}
+
+
+def scan_cost(pages: Sequence[Page]) -> float:
+    """CPU milliseconds per scanned page."""
+    with Renderer() as renderer:
+        printed = [renderer.render(page, document_id="bench", subject="bench") for page in pages]
+    sheets = sum(document.pages for document in printed)
+    before = time.process_time()
+    for index, document in enumerate(printed):
+        capture(document, "light_scan", Draws("bench", index), document_id="bench")
+    return (time.process_time() - before) / sheets * 1000
+
+
+def long_life() -> None:
+    """Memory over many documents in one browser."""
+    print(f"\n{'documents':>10} {'browser MB':>11} {'worker MB':>10}")
+    with Renderer(prints_per_browser=max(PRINTS_PER_BROWSER, LONG_DOCUMENTS + 1)) as renderer:
+        for index in range(1, LONG_DOCUMENTS + 1):
+            kind = ("light", "heavy", "japanese")[index % 3]
+            renderer.render(sample_page(kind, index), document_id="bench", subject="bench")
+            if index in (10, 50) or index % 100 == 0:
+                own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+                print(f"{index:>10} {(renderer.private_bytes() or 0) / 1e6:>11.0f} {own:>10.0f}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=40, help="pages of each kind")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--long", action="store_true")
+    options = parser.parse_args()
+    executable = find_chromium()
+    print(f"{chromium_version(executable)}, {options.documents} documents of each kind, CPU ms per document\n")
+    print(f"{'kind':10} {'new page':>9} {'docgen':>8} {'ratio':>6} {'bare print':>11} {'over bare':>10}")
+    worst = float("inf")
+    for kind in ("light", "heavy", "japanese"):
+        pages = [sample_page(kind, index) for index in range(options.documents)]
+        theirs, ours, bare = new_page_way(pages, executable), docgen_way(pages), bare_way(pages)
+        worst = min(worst, theirs / ours)
+        print(f"{kind:10} {theirs:9.1f} {ours:8.1f} {theirs / ours:6.2f} {bare:11.1f} {ours / bare:10.2f}")
+    heavy = [sample_page("heavy", index) for index in range(options.documents)]
+    print("\nThis process's own share, heavy, ms per document")
+    for name, milliseconds in stages_of(heavy).items():
+        print(f"  {name:22} {milliseconds:6.2f}")
+    print(f"\nLight scan, 150 dpi A4: {scan_cost(heavy[:SCANNED_DOCUMENTS]):.0f} CPU ms per page")
+    if options.long:
+        long_life()
+    if options.check and worst < PROMISED_RATIO:
+        print(f"FAILED: {worst:.2f} times a new page per document, promised {PROMISED_RATIO:g}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
