@@ -11,7 +11,10 @@ import pytest
 PACKS = Path(__file__).parent / "packs"
 """Document types that the tests bring along; processes find them through PYTHONPATH."""
 
-sys.path.insert(0, str(PACKS))
+FABRICATED = Path(__file__).parent / "fabricated"
+"""Published runs written directly, for what reads them."""
+
+sys.path[:0] = [str(PACKS), str(FABRICATED)]
 
 
 @pytest.fixture(scope="session")

@@ -126,8 +126,8 @@ def open_run(
         for part in read_ahead(parts, lambda entry: read_part(blobs, entry), lambda _: PART_BYTES)
         for entry in _shards_of(prefix, part)
     ]
-    chosen = {part.unit for part in parts}
-    return RunReader(blobs, root, entries, _join_listing(blobs, prefix, entries, chosen))
+    left_out = {part.unit for part in root.parts} - {part.unit for part in parts}
+    return RunReader(blobs, root, entries, _join_listing(blobs, prefix, entries, left_out))
 
 
 def read_ahead(
@@ -188,15 +188,14 @@ def _shards_of(prefix: str, part: Part) -> Iterator[ShardEntry]:
         yield ShardEntry(table, part.unit, blob, part.rows.get(table, 0))
 
 
-def _join_listing(blobs: BlobStore, prefix: str, entries: Iterable[ShardEntry], chosen: set[int]) -> int:
+def _join_listing(blobs: BlobStore, prefix: str, entries: Iterable[ShardEntry], left_out: set[int]) -> int:
     """Count leftovers. Raises `Damage` for a shard that is missing or of another size, before any is read."""
     expected = {entry.blob.key: entry.blob.bytes for entry in entries}
     leftovers = 0
     for info in blobs.iter_keys(f"{prefix}/golden/"):
         size = expected.pop(info.key, None)
         if size is None:
-            unit = unit_of(prefix, info.key)
-            leftovers += unit is None or unit in chosen
+            leftovers += unit_of(prefix, info.key) not in left_out
         elif size != info.size:
             raise Damage(f"blob {info.key!r} has {info.size} bytes, its manifest names {size}; run `docgen verify`")
     if expected:

@@ -1,0 +1,81 @@
+"""The sinks that the contract suite runs on. A new one is one more class in PLACES."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from docgen_core.blobs.contract import BlobStore
+from docgen_core.blobs.file import FileBlobStore
+from docgen_core.export import GoldenSink, open_sink
+
+
+class Place(ABC):
+    """A sink, and an outsider's look at what it holds."""
+
+    uri: str
+
+    def open(self) -> GoldenSink:
+        return open_sink(self.uri)
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """Everybody's rows, by run and document."""
+        found = self.read(table).to_pylist()
+        return sorted(found, key=lambda row: (row["run_id"], row["document_id"]))
+
+    @abstractmethod
+    def read(self, table: str) -> pa.Table:
+        """The table with the types that a reader meets."""
+
+    @abstractmethod
+    def tables(self) -> set[str]:
+        """Tables there are."""
+
+
+class ParquetPlace(Place):
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "tables"
+        self.uri = f"parquet://{self.folder}"
+
+    def read(self, table: str) -> pa.Table:
+        files = sorted((self.folder / table).rglob("*.parquet"))
+        return pa.concat_tables(pq.read_table(file, partitioning=None) for file in files)
+
+    def tables(self) -> set[str]:
+        return {path.relative_to(self.folder).parts[0] for path in self.folder.rglob("*.parquet")}
+
+
+class DuckDBPlace(Place):
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "golden.duckdb"
+        self.uri = f"duckdb://{self.file}?wait_seconds=0.2"
+
+    def read(self, table: str) -> pa.Table:
+        with duckdb.connect(str(self.file), read_only=True) as connection:
+            return connection.sql(f"SELECT * FROM {table}").to_arrow_table()
+
+    def tables(self) -> set[str]:
+        if not self.file.exists():
+            return set()
+        with duckdb.connect(str(self.file), read_only=True) as connection:
+            found = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        return {name for (name,) in found} - {"docgen_exports"}
+
+
+PLACES: dict[str, type[ParquetPlace] | type[DuckDBPlace]] = {"parquet": ParquetPlace, "duckdb": DuckDBPlace}
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return PLACES[request.param](tmp_path)
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> BlobStore:
+    return FileBlobStore(tmp_path / "blobs")
