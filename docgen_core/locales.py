@@ -7,6 +7,7 @@ price or quantity is printed with every digit it has. Spaces are those of the lo
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from decimal import Context, Decimal, localcontext
 from functools import lru_cache
@@ -22,6 +23,10 @@ _MOST_PLACES = 9
 """Digits after the mark that the golden set holds (decimal(38, 9))."""
 
 _ENOUGH = Context(prec=60)
+
+_LETTER_BESIDE_DIGIT = re.compile(r"(?<=[A-Z])(?=\d)|(?<=\d)(?=[A-Z])")
+_NO_BREAK_SPACE = "\u00a0"
+"""CLDR sets a currency's letters apart from the digits (KWD 1.250); Babel does not."""
 
 _NAMED_STYLES = ("short", "medium", "long", "full")
 
@@ -83,7 +88,8 @@ def money(value: Decimal, currency: str, locale: str) -> str:
     """
     places = minor_units(currency)
     _refuse_other_places(value, places)
-    return _write(_money_pattern(locale, places), value, locale, currency)
+    written = _write(_money_pattern(locale, places), value, locale, currency)
+    return _LETTER_BESIDE_DIGIT.sub(_NO_BREAK_SPACE, written)
 
 
 def price(value: Decimal, locale: str, places: int) -> str:

@@ -95,7 +95,11 @@ def compute(
     policy: RoundingPolicy,
     discount: Discount | None = None,
 ) -> Computation:
-    """Lines, buckets in order of first appearance, and totals with nothing prepaid."""
+    """Lines, buckets in order of first appearance, and totals with nothing prepaid.
+
+    Raises `UsageError` for a quantity or price below zero, a sale without price, and a document
+    discount that is larger than the lines.
+    """
     discount = discount or Discount()
     lines = _lines(sales, places)
     lines_total = total([line.net_amount for line in lines if line.counted], places)
@@ -132,6 +136,11 @@ def _lines(sales: Sequence[Sale], places: int) -> tuple[Line, ...]:
 
 def _lines_of(sale: Sale, number: int, places: int) -> list[Line]:
     """A plain line, or a parent and its bands: the parent is counted, the bands explain it."""
+    numbers = (sale.quantity, sale.unit_price or ZERO, *(band.quantity for band in sale.bands))
+    if any(number < 0 for number in (*numbers, *(band.unit_price for band in sale.bands))):
+        raise UsageError(
+            f"{sale.description!r} has a quantity or price below zero; what is given back is a document of its own"
+        )
     bands = [_band_line(sale, band, number, i, places) for i, band in enumerate(sale.bands)]
     if bands:
         line_total = total([band.line_total for band in bands], places)

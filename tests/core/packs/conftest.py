@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 
 import pytest
 
+from docgen_core.money import RoundingPolicy, minor_units
 from docgen_core.packs.contract import Row, RunView
+from docgen_core.packs.invoice.arithmetic import Discount, Sale, compute
+from docgen_core.packs.invoice.model import Identity, Invoice, Party, Payment, Registration
 from docgen_core.runs.selection import Selection
 
 COUNTRIES = {"DE": ("de-DE", "EUR"), "US": ("en-US", "USD"), "JP": ("ja-JP", "JPY")}
@@ -117,3 +121,64 @@ def catalogue() -> MemoryCatalogue:
 def run(catalogue: MemoryCatalogue) -> RunView:
     """A run over the whole catalogue."""
     return RunView("0badcafe", 7, Selection(), catalogue.company_ids(), catalogue)
+
+
+InvoiceMaker = Callable[..., Invoice]
+
+
+@pytest.fixture(scope="session")
+def make_invoice() -> InvoiceMaker:
+    """An invoice around sales, as a record would hold it; parties and look are of no interest."""
+
+    def make(
+        sales: Sequence[Sale],
+        *,
+        currency: str = "EUR",
+        policy: RoundingPolicy = RoundingPolicy.PER_BUCKET,
+        discount: Discount | None = None,
+        buyer_vat_id: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Invoice:
+        result = compute(sales, places=minor_units(currency), policy=policy, discount=discount)
+        buyer_ids = (Registration("FR:VAT", "N° TVA", buyer_vat_id),) if buyer_vat_id else ()
+        return Invoice(
+            document_id="0badcafe-0000001",
+            index=1,
+            company_id=3,
+            catalogue_version="test-1",
+            kind="invoice",
+            number="RE-1",
+            issue_date=date(2024, 3, 5),
+            due_date=date(2024, 4, 4),
+            service_from=date(2024, 3, 1),
+            service_to=date(2024, 3, 4),
+            order_number=None,
+            customer_number="10001",
+            currency=currency,
+            minor_units=minor_units(currency),
+            locale="de-DE",
+            jurisdiction="DE",
+            business_type="industrial_supplies",
+            billing_model="per_unit",
+            rounding_policy=policy.value,
+            prices_include_tax=False,
+            seller=Party(
+                "Eichbruch Technik GmbH",
+                ("Mohngrundweg 1", "10115 Berlin"),
+                "DE",
+                (Registration("DE:VAT", "USt-IdNr.", "DE990000018"),),
+                "030 23125 001",
+                "info@eichbruch.example",
+                "www.eichbruch.example",
+            ),
+            buyer=Party("Moulin Test SARL", ("1 rue Inventée", "75001 Paris"), "FR", buyer_ids, "", "", ""),
+            lines=result.lines,
+            tax_lines=result.tax_lines,
+            totals=result.totals,
+            payment=Payment("Net 30", "bank_transfer", (("IBAN", "DE00"),), ("iban",)),
+            notes=notes,
+            identity=Identity("letter", "Docgen Sans", "#000000", "E", 1, "ruled", "dd.MM.y", "A4"),
+            condition="clean",
+        )
+
+    return make

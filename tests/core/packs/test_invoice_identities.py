@@ -1,0 +1,182 @@
+"""Invented companies: numbers that are right in form and that nobody can hold, and places that exist."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from stdnum import bic, iban
+from stdnum.de import handelsregisternummer, stnr
+from stdnum.de import vat as german_vat
+from stdnum.jp import cn
+from stdnum.us import ein, rtn
+
+from docgen_core.draws import Draws
+from docgen_core.packs.invoice import registrations
+from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
+from docgen_core.packs.invoice.jurisdictions.us import state_taxes
+from docgen_core.packs.invoice.names import company_name
+from docgen_core.packs.invoice.parties import buyer, customer_of, seller
+from docgen_core.packs.invoice.places import places, regions
+
+COMPANIES = range(250)
+COUNTRIES = sorted(JURISDICTIONS)
+
+LAENDER = {
+    "BW": "Baden-Württemberg", "BY": "Bayern", "BE": "Berlin", "BB": "Brandenburg", "HB": "Bremen",
+    "HH": "Hamburg", "HE": "Hessen", "MV": "Mecklenburg-Vorpommern", "NI": "Niedersachsen",
+    "NW": "Nordrhein-Westfalen", "RP": "Rheinland-Pfalz", "SL": "Saarland", "SN": "Sachsen",
+    "ST": "Sachsen-Anhalt", "SH": "Schleswig-Holstein", "TH": "Thüringen",
+}  # fmt: skip
+
+
+def numbers(country: str, scheme: str) -> list[str]:
+    found = [
+        entry.value
+        for company in COMPANIES
+        for entry in seller(country, company, "general").party.registrations
+        if entry.scheme == scheme
+    ]
+    assert len(found) > 20
+    return found
+
+
+@pytest.mark.parametrize("country", COUNTRIES)
+def test_there_are_towns_enough_each_with_its_postcode(country: str) -> None:
+    towns = places(country)
+    assert len({(place.city, place.region) for place in towns}) >= 40
+    assert len({place.postcode for place in towns}) == len(towns)
+    form = {"DE": r"\d{5}", "US": r"\d{5}", "JP": r"\d{3}-0000"}[country]
+    assert all(re.fullmatch(form, place.postcode) for place in towns)
+
+
+def test_every_state_with_towns_has_its_tax_and_every_land_its_form() -> None:
+    assert set(regions("US")) == set(state_taxes())
+    assert set(regions("DE")) == set(LAENDER)
+    for place in places("US"):
+        assert 0 <= float(place.facts["local_rate"]) < 8
+
+
+def test_german_vat_ids_have_right_check_digits_from_a_range_not_given_out() -> None:
+    for value in numbers("DE", "DE:VAT"):
+        german_vat.validate(value)
+        assert value.startswith("DE99")
+
+
+def test_german_tax_numbers_have_their_lands_form_and_no_real_district() -> None:
+    for land, name in LAENDER.items():
+        for number in range(20):
+            value = registrations.german_tax_number(Draws("test", number), land)
+            stnr.validate(value, name)
+            country_wide = stnr.to_country_number(value, name)
+            assert int(country_wide[5 : 9 if land == "NW" else 8]) < 100
+
+
+def test_german_register_entries_name_a_court_that_there_is() -> None:
+    for value in numbers("DE", "DE:HR"):
+        court, entry = re.fullmatch(r"Amtsgericht (.+), (HR[AB] 9\d{5})", value).groups()  # type: ignore[union-attr]
+        handelsregisternummer.validate(f"{court} {entry}")
+
+
+def test_partnerships_stand_in_section_a() -> None:
+    for company in COMPANIES:
+        resident = seller("DE", company, "general")
+        entry = next(item.value for item in resident.party.registrations if item.scheme == "DE:HR")
+        assert ("HRA" in entry) == resident.party.name.endswith("KG")
+
+
+def test_american_eins_have_a_prefix_that_was_never_issued() -> None:
+    for value in numbers("US", "US:EIN"):
+        assert re.fullmatch(r"\d\d-\d{7}", value)
+        assert not ein.is_valid(value)
+
+
+def test_american_permits_are_only_held_where_there_is_a_tax() -> None:
+    for company in COMPANIES:
+        resident = seller("US", company, "general")
+        if any(entry.scheme == "US:PERMIT" for entry in resident.party.registrations):
+            assert state_taxes()[resident.place.region].rate > 0
+
+
+def test_japanese_registration_numbers_have_right_check_digits_of_no_register_office() -> None:
+    for value in numbers("JP", "JP:T"):
+        assert re.fullmatch(r"T\d{13}", value)
+        cn.validate(value[1:])
+        assert value[2:4] == "99"
+
+
+@pytest.mark.parametrize("company", range(60))
+def test_bank_accounts_check_and_belong_to_no_bank(company: int) -> None:
+    draws = Draws("account", company)
+    german = {column: value for column, _, value in JURISDICTIONS["DE"].account(draws, "X")}
+    iban.validate(german["iban"])
+    assert german["iban"].replace(" ", "")[4] == "9"
+    bic.validate(german["bic"])
+    assert german["bic"][7] == "0"
+    american = {column: value for column, _, value in JURISDICTIONS["US"].account(draws, "X")}
+    rtn.validate(american["routing_number"])
+    prefix = int(american["routing_number"][:2])
+    assert not (0 <= prefix <= 12 or 21 <= prefix <= 32 or 61 <= prefix <= 72 or prefix == 80)
+    japanese = {column: value for column, _, value in JURISDICTIONS["JP"].account(draws, "X")}
+    assert re.fullmatch(r"\d{7}", japanese["account_number"])
+
+
+PHONES = {
+    "DE": r"030 23125 \d{3}|040 66969 \d{3}|069 90009 \d{3}|089 99998 \d{3}|0221 4710 \d{3}",
+    "US": r"\(\d{3}\) 555-01\d\d",
+    "JP": r"0\d{1,3}-0\d{1,3}-\d{4}",
+}
+
+
+@pytest.mark.parametrize("country", COUNTRIES)
+def test_nobody_can_be_called_or_written_to(country: str) -> None:
+    for company in COMPANIES:
+        party = seller(country, company, "general").party
+        assert re.fullmatch(PHONES[country], party.phone)
+        if country == "JP":
+            assert len(party.phone.replace("-", "")) == 10
+        assert re.fullmatch(r"[a-z]+@[a-z0-9-]+\.example", party.email)
+        assert party.website == f"www.{party.email.split('@')[1]}"
+
+
+@pytest.mark.parametrize("country", COUNTRIES)
+def test_a_company_is_the_same_whenever_it_is_asked_for_and_unlike_others(country: str) -> None:
+    made = [seller(country, company, "industrial_supplies") for company in COMPANIES]
+    again = seller.__wrapped__(country, 17, "industrial_supplies")
+    assert again == made[17]
+    assert len({resident.party.name for resident in made}) > 0.95 * len(made)
+    assert len({resident.place.postcode for resident in made}) > 40
+    assert len({resident.party.address_lines for resident in made}) == len(made)
+
+
+FORMS = {
+    "de": r".+ (GmbH|GmbH & Co\. KG|KG|AG)",
+    "en": r".+ (Inc\.|LLC|Co\.|Corp\.)",
+    "ja": r"(株式会社|合同会社).+|.+(株式会社|合同会社)",
+}
+
+
+@pytest.mark.parametrize("language", list(FORMS))
+def test_names_carry_a_legal_form_of_the_country(language: str) -> None:
+    for number in range(200):
+        name = company_name(language, "office_supplies", Draws("name", number))
+        assert re.fullmatch(FORMS[language], name.full)
+        assert name.form in name.full
+        assert 1 <= len(name.monogram) <= 2
+
+
+@pytest.mark.parametrize("country", COUNTRIES)
+def test_customers_come_back_and_keep_their_relation(country: str) -> None:
+    home = seller(country, 5, "general")
+    meetings = [customer_of(home, 5, "small", Draws("doc", number)) for number in range(300)]
+    by_name = {resident.party.name: relation.bits("x") for resident, relation in meetings}
+    assert 8 <= len(by_name) <= 20
+    assert all(by_name[resident.party.name] == relation.bits("x") for resident, relation in meetings)
+    assert all(resident.party.country == country for resident, _ in meetings)
+    assert home.party.name not in by_name
+
+
+def test_a_buyer_is_one_company_whoever_sells_to_it() -> None:
+    first = buyer("DE", "BY", 12)
+    assert buyer.__wrapped__("DE", "BY", 12) == first
+    assert first.place.region == "BY"
