@@ -301,21 +301,27 @@ class _Drain:
         try:
             with LeaseKeeper(self.state, leases, self.lease_seconds) as keeper:
                 # Without a maker the run was opened between our look and our claim: join it first.
-                while waiting and self.maker is not None and keeper.run_state is RunState.RUNNING:
+                while waiting and self.maker is not None:
                     if self.stop.is_set():
                         raise _Stopped
-                    self._work_unit(self.maker, waiting[0], keeper)
+                    if not self._work_unit(self.maker, waiting[0], keeper):
+                        break
                     keeper.drop(waiting.pop(0))
         finally:
             for lease in waiting:
                 self._hand_back(lease)
 
-    def _work_unit(self, maker: UnitMaker, lease: Lease, keeper: LeaseKeeper) -> None:
-        """Make the unit and report it. Raises what is not the unit's fault; the lease is then still held."""
+    def _work_unit(self, maker: UnitMaker, lease: Lease, keeper: LeaseKeeper) -> bool:
+        """Make the unit and report it; False when the run takes no more work, and the lease is still held.
+
+        Raises what is not the unit's fault; the lease is then still held, too.
+        """
         started = time.monotonic()
         detail: str | None = None
         try:
             keeper.take(lease)
+            if keeper.run_state is not RunState.RUNNING:
+                return False
             part = maker.make(lease.index, lambda: self._check(keeper))
             self.state.complete_unit(lease, part)
             outcome = UnitOutcome.DONE
@@ -334,6 +340,7 @@ class _Drain:
             detail = str(error) if isinstance(error, RenderFailed) else f"{type(error).__name__}: {error}"
             outcome = self._fail(lease, detail, _back_off(lease.attempt))
         self._report(lease, outcome, started, detail)
+        return True
 
     def _check(self, keeper: LeaseKeeper) -> None:
         if self.stop.is_set():

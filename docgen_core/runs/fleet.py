@@ -61,16 +61,17 @@ class LocalFleet:
 
     def stop(self) -> None:
         """Ask all to hand their leases back, wait a grace, then kill what is left. Safe to call again."""
-        for worker in self._workers:
-            if worker.poll() is None:
-                worker.terminate()
+        alive = [worker for worker in self._workers if worker.poll() is None]
+        for worker in alive:
+            worker.terminate()
         deadline = time.monotonic() + self._grace_seconds
         while self.pids and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-        for worker in self._workers:
-            # The group outlives its leader: a browser may be left of a worker that has ended.
+        for worker in alive:
+            # The group may outlive its leader: a browser that did not notice.
             _kill_group(worker.pid)
             worker.wait()
+        for worker in self._workers:
             if worker.stdin is not None:
                 worker.stdin.close()
 
