@@ -75,8 +75,9 @@ def main() -> NoReturn:
         code = app(standalone_mode=False)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        if isinstance(error, click.UsageError) and not error.message:
-            _leave("", error.exit_code)
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            error.show()
+            sys.exit(error.exit_code)
         _leave(error.format_message(), 2, context.command_path if context else "docgen")
     except (click.Abort, KeyboardInterrupt):
         _leave("interrupted", 130)

@@ -11,7 +11,6 @@ from pathlib import Path
 from docgen_core.cli import console
 from docgen_core.cli.options import AsJson, Blobs, State
 from docgen_core.errors import DocgenError
-from docgen_core.settings import load_settings
 
 LOW_SPACE_BYTES = 1 << 30
 CLOCK_TOLERANCE_SECONDS = 2.0
@@ -19,6 +18,8 @@ CLOCK_TOLERANCE_SECONDS = 2.0
 
 def doctor(as_json: AsJson = False, state: State = None, blobs: Blobs = None) -> int:
     """Check the browser, the fonts, the stores, the space and the clock. Exit 3 when one fails."""
+    from docgen_core.settings import load_settings
+
     settings = load_settings(state=state, blobs=blobs)
     findings = list(_examine(settings.state, settings.blobs))
     healthy = all(ok for _, ok, _ in findings)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docgen_core.errors import UsageError
-from docgen_core.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from docgen_core.blobs.contract import BlobStore
     from docgen_core.runs.selection import Selection
+    from docgen_core.settings import Settings
     from docgen_core.state.contract import StateStore
 
 State = Annotated[
@@ -147,6 +147,7 @@ class Places:
 def places(state: str | None = None, blobs: str | None = None, catalogue: str | None = None) -> Iterator[Places]:
     """Both stores, closed at the end."""
     from docgen_core.blobs import open_blobs
+    from docgen_core.settings import load_settings
     from docgen_core.state import open_state
 
     settings = load_settings(state=state, blobs=blobs, catalogue=catalogue)
