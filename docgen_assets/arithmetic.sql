@@ -25,7 +25,7 @@ bucket AS (
     FROM tax_lines WHERE run_id = $run_id
 ),
 bands AS (
-    SELECT document_id, parent, sum(line_total)::HUGEINT AS line_total
+    SELECT document_id, parent, sum(line_total)::HUGEINT AS line_total, sum(nano(quantity))::HUGEINT AS quantity
     FROM line WHERE kind = 'tier_band' GROUP BY ALL
 ),
 counted AS (
@@ -65,6 +65,11 @@ rules AS (
     UNION ALL
     SELECT l.document_id, 'line_total of a graduated line = sum of its bands', 'line ' || line_number,
            b.line_total, l.line_total
+    FROM line l LEFT JOIN bands b ON b.document_id = l.document_id AND b.parent = l.line_number
+    WHERE l.kind = 'tier_parent'
+    UNION ALL
+    SELECT l.document_id, 'quantity of a graduated line = sum of its bands', 'line ' || l.line_number,
+           b.quantity, nano(l.quantity)
     FROM line l LEFT JOIN bands b ON b.document_id = l.document_id AND b.parent = l.line_number
     WHERE l.kind = 'tier_parent'
     UNION ALL
@@ -125,6 +130,8 @@ rules AS (
     SELECT document_id, 'gross_total = net_total + tax_total', 'invoice', net + tax, gross FROM head
     UNION ALL
     SELECT document_id, 'amount_due = gross_total − prepaid', 'invoice', gross - prepaid, due FROM head
+    UNION ALL
+    SELECT document_id, 'prepaid is in whole minor units', 'invoice', 1, CAST(prepaid IS NOT NULL AS INTEGER) FROM head
     UNION ALL
     SELECT coalesce(h.document_id, d.document_id), 'one invoice for each document', 'invoice', 1, count(h.document_id)
     FROM head h FULL JOIN (SELECT document_id FROM documents WHERE run_id = $run_id) d USING (document_id)

@@ -36,7 +36,8 @@ def table_schema(tables: Mapping[str, pa.Schema]) -> dg.TableSchema:
 
 def description(field: pa.Field) -> str:
     """What the schema's owner says of the column."""
-    return (field.metadata or {}).get(b"description", b"").decode()
+    text: bytes = (field.metadata or {}).get(b"description", b"")
+    return text.decode()
 
 
 def shard_lineage(tables: Mapping[str, pa.Schema], catalogue: dg.AssetKey) -> dg.TableColumnLineage:
@@ -58,8 +59,5 @@ def shard_lineage(tables: Mapping[str, pa.Schema], catalogue: dg.AssetKey) -> dg
 def table_lineage(table: str, schema: pa.Schema, shards: dg.AssetKey) -> dg.TableColumnLineage:
     """Every exported column is the golden shards' column of that name."""
     return dg.TableColumnLineage(
-        {
-            field.name: [dg.TableColumnDep(asset_key=shards, column_name=f"{table}.{field.name}")]
-            for field in schema
-        }
+        {field.name: [dg.TableColumnDep(asset_key=shards, column_name=f"{table}.{field.name}")] for field in schema}
     )

@@ -58,9 +58,7 @@ class Pool:
         if self.units is not None:
             for index in self.units:
                 yield from (
-                    row
-                    for row in state.units(self.run_id, states, after=index - 1, limit=1)
-                    if row.index == index
+                    row for row in state.units(self.run_id, states, after=index - 1, limit=1) if row.index == index
                 )
             return
         after = -1
@@ -109,6 +107,10 @@ def drain(
     for pool in left:
         refuse_closed(state, pool.run_id)
         state.reset_failed_units(pool.run_id)
+    from docgen_core.runs.plan import fleet_warning
+
+    if warning := fleet_warning(sum(pool.progress(state).total for pool in left), workers):
+        context.log.warning(warning)
     before = sum(pool.items_done(state) for pool in left)
     began = time.monotonic()
     watch(context, left, fleet, workers, state)

@@ -44,9 +44,7 @@ class Workers(dg.Config):
         description="Worker processes to start. They pull units of work from the state store; two or three units "
         "a worker is right. On this machine one a core is plenty.",
     )
-    fleet: FleetKind = Field(
-        default=FleetKind.local, description="Where they run: local (processes of this machine)."
-    )
+    fleet: FleetKind = Field(default=FleetKind.local, description="Where they run: local (processes of this machine).")
 
 
 def work_command(run_ids: Sequence[str], *, state: str, blobs: str, units: Sequence[int] | None = None) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _SMALLER = 0.8
 
 def contact_sheet(pdfs: Iterable[bytes]) -> str:
     """Markdown with the first pages of up to `THUMBNAILS` documents, as one embedded PNG; empty for none."""
-    cells = [_first_page(pdf) for pdf, _ in zip(pdfs, range(THUMBNAILS), strict=False)]
+    cells = [_first_page(pdf) for pdf in islice(pdfs, THUMBNAILS)]
     if not cells:
         return ""
     encoded = base64.b64encode(_png(_side_by_side(cells))).decode()

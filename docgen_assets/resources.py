@@ -21,7 +21,6 @@ from docgen_core.settings import load_settings
 
 if TYPE_CHECKING:
     from docgen_core.blobs.contract import BlobStore
-    from docgen_core.export.contract import GoldenSink
     from docgen_core.runs.plan import RunRequest
     from docgen_core.state.contract import StateStore
 

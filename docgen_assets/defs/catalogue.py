@@ -1,15 +1,15 @@
 """The asset `catalogue`: the companies of a range and what they sell, a unit of one catalogue version."""
 
-from __future__ import annotations
+from typing import Any
 
 import dagster as dg
 
 from docgen_assets.columns import table_schema
-from docgen_assets.defs.common import CATALOGUE, GROUP, OWNERS, PACK, PARTITIONED, TAGS, ranges_of, version_of
+from docgen_assets.defs.common import AS_ONE_RUN, CATALOGUE, GROUP, OWNERS, PACK, TAGS, ranges_of, version_of
 from docgen_assets.drain import Pool, drain
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
-from docgen_assets.partitions import CompanyRange
+from docgen_assets.partitions import CompanyRange, company_ranges
 from docgen_assets.resources import Corpus, Places, Stores
 
 
@@ -77,8 +77,9 @@ def catalogue_workers(val: Workers) -> dict[str, object]:
     code_version=PACK.version,
     metadata={"dagster/column_schema": table_schema(PACK.catalogue_tables)},
     config=catalogue_workers,
-    **PARTITIONED,
+    partitions_def=company_ranges,
+    backfill_policy=AS_ONE_RUN,
 )
-def catalogue() -> None:
+def catalogue() -> Any:
     """The graph of one op."""
     return launch_catalogue_workers()

@@ -5,18 +5,15 @@ and names the range in what it finds. Nothing relies on a check to keep the inco
 export verifies the manifest itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import dagster as dg
 
-from docgen_assets.defs.common import GOLDEN_SHARDS, ranges_of
-from docgen_assets.defs.exports import TABLES
+from docgen_assets.defs.common import GOLDEN_SHARDS, TABLES, ranges_of
 from docgen_assets.failures import said_plainly
 from docgen_assets.partitions import company_ranges
 from docgen_assets.resources import Corpus, Places, Stores
-from docgen_assets.warehouse import broken_rules, row_counts
+from docgen_assets.warehouse import broken_rules, row_counts, session
 
 _SHOWN = 50
 """Findings that a check lists; the number of all stands beside them."""
@@ -31,9 +28,7 @@ ROW_COUNT = "row_count_matches_manifest"
     description="Every part of each range's run is there without a gap, every blob it names is there, and the root "
     "manifest is the one that the state store's digests give.",
 )
-def manifest_complete(
-    context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores
-) -> dg.AssetCheckResult:
+def manifest_complete(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores) -> dg.AssetCheckResult:
     """Verify the runs of the chosen ranges."""
     with said_plainly(), stores.opened() as here:
         findings = [
@@ -65,11 +60,9 @@ def _damage(run_id: str, here: Places) -> Iterator[dict[str, object]]:
     description="Recomputes every exported invoice in SQL, from its lines, rates and rounding policy, to the minor "
     "unit. Independent of the code that made the invoices.",
 )
-def golden_arithmetic(
-    context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores
-) -> dg.AssetCheckResult:
+def golden_arithmetic(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores) -> dg.AssetCheckResult:
     """Recompute the exported invoices of the chosen ranges."""
-    with said_plainly(), stores.warehouse() as connection:
+    with said_plainly(), session(stores.sink, TABLES) as connection:
         findings = [
             {"range": each.key, **{name: str(value) for name, value in broken.items()}}
             for each in ranges_of(context.partition_keys)
@@ -96,7 +89,7 @@ def row_counts_match(
 ) -> Iterator[dg.AssetCheckResult]:
     """Count the exported rows of the chosen ranges against their manifests."""
     ranges = ranges_of(context.partition_keys)
-    with said_plainly(), stores.opened() as here, stores.warehouse() as connection:
+    with said_plainly(), stores.opened() as here, session(stores.sink, TABLES) as connection:
         promised = {each.key: _promised(corpus.run_id(each), here) for each in ranges}
         held = {each.key: row_counts(connection, TABLES, corpus.run_id(each)) for each in ranges}
     for key in context.selected_asset_check_keys:
@@ -118,16 +111,14 @@ def _promised(run_id: str, here: Places) -> Mapping[str, int]:
 def _result(
     findings: Sequence[Mapping[str, object]], what_to_do: str, *, check: dg.AssetCheckKey | None = None
 ) -> dg.AssetCheckResult:
-    """Passed without findings; else the first of them as a table, and what to do."""
-    names = {} if check is None else {"check_name": check.name, "asset_key": check.asset_key}
-    if not findings:
-        return dg.AssetCheckResult(passed=True, **names)
+    """Passed without findings; else the first of them as a table, and what to do. `check` names it among several."""
+    shown = {"the first": _table(findings[:_SHOWN])} if findings else {}
     return dg.AssetCheckResult(
-        passed=False,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=f"{len(findings)} findings: {what_to_do}",
-        metadata={"findings": len(findings), "the first": _table(findings[:_SHOWN])},
-        **names,
+        passed=not findings,
+        check_name=check.name if check else None,
+        asset_key=check.asset_key if check else None,
+        description=f"{len(findings)} findings: {what_to_do}" if findings else None,
+        metadata={"findings": len(findings), **shown},
     )
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import dagster as dg
 
-from docgen_assets.partitions import CompanyRange, company_ranges
+from docgen_assets.partitions import CompanyRange
+from docgen_core.golden import CORE_TABLES
 from docgen_core.packs import load_pack
 
 PACK = load_pack("invoice")
 
 GROUP = "corpus"
-OWNERS = ("team:documents",)
+OWNERS = ["team:documents"]
 TAGS = {"docgen/pack": PACK.name}
 
 CATALOGUE = dg.AssetKey("catalogue")
@@ -24,11 +24,11 @@ GOLDEN_SHARDS = dg.AssetKey("golden_shards")
 ROOT = "root digest"
 """Metadata of a materialised range: SHA-256 of the root manifest it was made from."""
 
-PARTITIONED: dict[str, Any] = {
-    "partitions_def": company_ranges,
-    # All ranges of a backfill come as one run, so that their units are one pool to the workers.
-    "backfill_policy": dg.BackfillPolicy.single_run(),
-}
+AS_ONE_RUN = dg.BackfillPolicy.single_run()
+"""All ranges of a backfill come as one run, so that their units are one pool to the workers."""
+
+TABLES = {**PACK.tables, **CORE_TABLES}
+"""Every golden table of a document."""
 
 
 def ranges_of(keys: Iterable[str]) -> list[CompanyRange]:

@@ -1,7 +1,5 @@
 """One asset a golden table: the rows of a range, in the sink, ready to be queried."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,20 +7,21 @@ import dagster as dg
 
 from docgen_assets.columns import table_lineage, table_schema
 from docgen_assets.defs.common import (
+    AS_ONE_RUN,
     GOLDEN_SHARDS,
     GROUP,
     OWNERS,
     PACK,
-    PARTITIONED,
     ROOT,
+    TABLES,
     TAGS,
     ranges_of,
     version_of,
 )
-from docgen_assets.defs.runs import TABLES
 from docgen_assets.failures import said_plainly
+from docgen_assets.partitions import company_ranges
 from docgen_assets.resources import Corpus, Places, Stores
-from docgen_assets.warehouse import preview
+from docgen_assets.warehouse import preview, session, sink_for_writing
 
 if TYPE_CHECKING:
     from docgen_core.export import ExportReport
@@ -65,7 +64,8 @@ _SPECS = [
     pool=WRITER_POOL,
     description="Loads the sealed golden shards of the chosen ranges into the sink. Exporting again replaces the "
     "range's rows, it never doubles them; a range that is not sealed, or is damaged, is refused.",
-    **PARTITIONED,
+    partitions_def=company_ranges,
+    backfill_policy=AS_ONE_RUN,
 )
 def golden_tables(
     context: dg.AssetExecutionContext, corpus: Corpus, stores: Stores
@@ -88,21 +88,21 @@ def golden_tables(
                 partition_key=companies.key,
             )
     version = version_of([root.digest for root in roots])
-    with said_plainly(), stores.warehouse() as connection:
+    with said_plainly(), session(stores.sink, TABLES) as connection:
         for table in TABLES:
             shown = preview(connection, table, [root.run_id for root in roots])
             yield dg.MaterializeResult(asset_key=table, data_version=version, metadata={"first rows": shown})
 
 
-def exported(run_ids: Sequence[str], here: Places, stores: Stores) -> list[ExportReport]:
+def exported(run_ids: Sequence[str], here: Places, stores: Stores) -> "list[ExportReport]":
     """Export each run into the sink, opened once."""
     from docgen_core.export import export_run
 
-    with stores.opened_sink() as sink:
+    with sink_for_writing(stores.sink) as sink:
         return [export_run(run_id, blobs=here.blobs, sink=sink) for run_id in run_ids]
 
 
-def _root(run_id: str, here: Places) -> Root:
+def _root(run_id: str, here: Places) -> "Root":
     from docgen_core.runs.manifest import read_root
 
     return read_root(here.blobs, here.state.run(run_id).marker.prefix)

@@ -4,25 +4,26 @@ The run jobs work on any docgen run, also one that Dagster never started. Each d
 the command line does too, and lets the store decide.
 """
 
-from __future__ import annotations
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
-from docgen_assets.defs.common import ROOT
-from docgen_assets.defs.exports import TABLES, WRITER_POOL, exported
+from docgen_assets.defs.common import ROOT, TABLES
+from docgen_assets.defs.exports import WRITER_POOL, exported
 from docgen_assets.drain import Pool, drain, refuse_closed, watch
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
-from docgen_assets.partitions import company_ranges
 from docgen_assets.resources import Corpus, Stores
+
+_LISTED = 100
+"""Findings of a verification that are kept with its step."""
 
 _TABLES = dg.AssetSelection.assets(*TABLES)
 
 generate_corpus = dg.define_asset_job(
     "generate_corpus",
     selection=dg.AssetSelection.all(),
-    partitions_def=company_ranges,
     description="From nothing to queryable tables for the chosen company ranges: catalogue, plan, documents with "
     "their golden shards, tables, checks. Launching it again resumes it.",
     config=dg.RunConfig(
@@ -33,7 +34,6 @@ generate_corpus = dg.define_asset_job(
 export_ranges = dg.define_asset_job(
     "export_ranges",
     selection=_TABLES | dg.AssetSelection.checks_for_assets(*TABLES),
-    partitions_def=company_ranges,
     description="The tables and their checks alone, for ranges whose runs are sealed.",
     config=dg.RunConfig(resources={"corpus": Corpus()}),
 )
@@ -142,10 +142,15 @@ def verify_one_run(context: dg.OpExecutionContext, config: Verify, stores: Store
 
     with said_plainly(), stores.opened() as here:
         verified = verify(config.run_id, blobs=here.blobs, state=here.state, deep=config.deep)
-    lines = "\n".join(f"- {finding.kind} `{finding.key}` {finding.detail}" for finding in verified.findings[:100])
-    found = {"findings": len(verified.findings), "the first": dg.MetadataValue.md(lines)} if lines else {"findings": 0}
+    found: dict[str, dg.MetadataValue[Any]] = {"findings": dg.MetadataValue.int(len(verified.findings))}
+    if verified.findings:
+        first = verified.findings[:_LISTED]
+        found["the first"] = dg.MetadataValue.md(
+            "\n".join(f"- {each.kind} `{each.key}` {each.detail}" for each in first)
+        )
     if not verified.ok:
-        raise dg.Failure(f"run {config.run_id!r} is damaged", metadata=found, allow_retries=False)
+        raise dg.Failure(verified.summary, metadata=found, allow_retries=False)
+    context.log.info(verified.summary)
     context.add_output_metadata(found)
 
 

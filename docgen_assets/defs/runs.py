@@ -1,22 +1,22 @@
 """The assets `run_plan` and `golden_shards`: what is to be made of a range, and its making."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from docgen_assets.columns import shard_lineage, table_schema
 from docgen_assets.defs.common import (
+    AS_ONE_RUN,
     CATALOGUE,
     GOLDEN_SHARDS,
     GROUP,
     OWNERS,
     PACK,
-    PARTITIONED,
     ROOT,
     RUN_PLAN,
+    TABLES,
     TAGS,
     ranges_of,
     version_of,
@@ -24,19 +24,15 @@ from docgen_assets.defs.common import (
 from docgen_assets.drain import Pool, drain
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
-from docgen_assets.partitions import CompanyRange
+from docgen_assets.partitions import CompanyRange, company_ranges
 from docgen_assets.preview import THUMBNAILS, contact_sheet
 from docgen_assets.resources import Corpus, Places, Stores
 from docgen_core.errors import PlanConflict
-from docgen_core.golden import CORE_TABLES
 
 if TYPE_CHECKING:
     from docgen_core.blobs.contract import BlobStore
     from docgen_core.runs.manifest import Root
     from docgen_core.runs.plan import PlannedRun
-
-TABLES = {**PACK.tables, **CORE_TABLES}
-"""Every golden table of a document."""
 
 
 @dg.asset(
@@ -50,7 +46,8 @@ TABLES = {**PACK.tables, **CORE_TABLES}
     tags=TAGS,
     kinds={"python"},
     code_version=PACK.version,
-    **PARTITIONED,
+    partitions_def=company_ranges,
+    backfill_policy=AS_ONE_RUN,
 )
 def run_plan(context: dg.AssetExecutionContext, corpus: Corpus, stores: Stores) -> dg.MaterializeResult[None]:
     """Plan the run of each chosen range."""
@@ -75,7 +72,7 @@ def run_plan(context: dg.AssetExecutionContext, corpus: Corpus, stores: Stores) 
     return dg.MaterializeResult(data_version=version_of([planned.run.marker.spec_digest for _, planned in plans]))
 
 
-def _planned(corpus: Corpus, companies: CompanyRange, here: Places) -> PlannedRun:
+def _planned(corpus: Corpus, companies: CompanyRange, here: Places) -> "PlannedRun":
     from docgen_core.runs.plan import create_run
 
     try:
@@ -115,13 +112,13 @@ def launch_drain_workers(context: dg.AssetExecutionContext, config: Workers, cor
     context.set_data_version(GOLDEN_SHARDS, version_of([root.digest for root in roots]))
 
 
-def _sealed(run_id: str, here: Places) -> Root:
+def _sealed(run_id: str, here: Places) -> "Root":
     from docgen_core.runs.manifest import read_root
 
     return read_root(here.blobs, here.state.run(run_id).marker.prefix)
 
 
-def _described(root: Root, here: Places) -> dict[str, object]:
+def _described(root: "Root", here: Places) -> dict[str, object]:
     """What an operator wants to know of a sealed run."""
     prefix = here.state.run(root.run_id).marker.prefix
     return {
@@ -132,16 +129,16 @@ def _described(root: Root, here: Places) -> dict[str, object]:
         "documents": root.total_items,
         "units": root.total_units,
         **{f"{table} rows": rows for table, rows in root.rows.items()},
-        "first pages": dg.MetadataValue.md(contact_sheet(_first_documents(here.blobs, root))),
+        "first pages": dg.MetadataValue.md(contact_sheet(_first_documents(here.blobs, root, f"{prefix}/documents/"))),
     }
 
 
-def _first_documents(blobs: BlobStore, root: Root) -> Iterator[bytes]:
+def _first_documents(blobs: "BlobStore", root: "Root", folder: str) -> Iterator[bytes]:
     """The first documents of the run, from its parts, so that what is shown is what was sealed."""
     from docgen_core.runs.manifest import iter_parts, read_blob
 
-    files = (entry for part in iter_parts(blobs, root) for entry in part.blobs if "/documents/" in entry.key)
-    for entry, _ in zip(files, range(THUMBNAILS), strict=False):
+    files = (entry for part in iter_parts(blobs, root) for entry in part.blobs if entry.key.startswith(folder))
+    for entry in islice((each for each in files if each.key.endswith(".pdf")), THUMBNAILS):
         yield read_blob(blobs, entry)
 
 
@@ -166,8 +163,9 @@ def drain_workers(val: Workers) -> dict[str, object]:
         "dagster/column_lineage": shard_lineage(TABLES, CATALOGUE),
     },
     config=drain_workers,
-    **PARTITIONED,
+    partitions_def=company_ranges,
+    backfill_policy=AS_ONE_RUN,
 )
-def golden_shards(run_plan: None) -> None:
+def golden_shards(run_plan: None) -> Any:
     """The graph of one op."""
     return launch_drain_workers(run_plan)

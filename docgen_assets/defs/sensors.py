@@ -4,15 +4,12 @@ It lists markers, never documents, and it never seals: sealing is the workers'. 
 is the run and its root, so that nothing is asked for twice, also across restarts of the daemon.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from docgen_assets.defs.common import ROOT
-from docgen_assets.defs.exports import TABLES
+from docgen_assets.defs.common import ROOT, TABLES
 from docgen_assets.defs.jobs import export_ranges, export_run, resume_run
 from docgen_assets.markers import Cursor, walk
 from docgen_assets.partitions import CompanyRange, company_ranges
@@ -90,7 +87,7 @@ def _for_sealed(instance: dg.DagsterInstance, cursor: Cursor, here: Places) -> l
     return requests
 
 
-def _answer(instance: dg.DagsterInstance, run_id: str, blobs: BlobStore) -> dg.RunRequest | Wait | None:
+def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg.RunRequest | Wait | None:
     """What a sealed run needs: its range's tables, an export, patience, or nothing."""
     from docgen_core.runs.manifest import sealed_digest
 
@@ -119,7 +116,7 @@ def _answer(instance: dg.DagsterInstance, run_id: str, blobs: BlobStore) -> dg.R
     )
 
 
-def _range_of(run_id: str, blobs: BlobStore) -> CompanyRange | None:
+def _range_of(run_id: str, blobs: "BlobStore") -> CompanyRange | None:
     """The partition that the run belongs to: its name says so, and its plan draws from just that range."""
     from docgen_core.runs.keys import default_prefix
     from docgen_core.runs.manifest import read_plan
@@ -138,8 +135,8 @@ def _is_exported(instance: dg.DagsterInstance, companies: CompanyRange, digest: 
         dg.AssetRecordsFilter(asset_key=dg.AssetKey(_LAST_TABLE), asset_partitions=[companies.key]),
         limit=_PAST_EXPORTS,
     )
-    roots = (record.asset_materialization.metadata.get(ROOT) for record in found.records if record.asset_materialization)
-    return any(root is not None and root.value == digest for root in roots)
+    known = (record.asset_materialization for record in found.records)
+    return any(each is not None and ROOT in each.metadata and each.metadata[ROOT].value == digest for each in known)
 
 
 def _is_worked_on(instance: dg.DagsterInstance, companies: CompanyRange) -> bool:
@@ -152,7 +149,7 @@ def _is_worked_on(instance: dg.DagsterInstance, companies: CompanyRange) -> bool
     return False
 
 
-def _for_unsealed(cursor: Cursor, state: StateStore) -> list[dg.RunRequest]:
+def _for_unsealed(cursor: Cursor, state: "StateStore") -> list[dg.RunRequest]:
     """Requests for runs that were found drained and not sealed twice, a tick or more apart."""
     after = cursor.unfinished_after
     runs = state.list_runs((RunState.RUNNING, RunState.FINALIZING), after=after, limit=WATCHED_RUNS)
@@ -173,7 +170,7 @@ def _for_unsealed(cursor: Cursor, state: StateStore) -> list[dg.RunRequest]:
     ]
 
 
-def _is_drained(run: Run, state: StateStore) -> bool:
+def _is_drained(run: "Run", state: "StateStore") -> bool:
     if run.state is RunState.FINALIZING:
         return True
     progress = state.progress(run.run_id)

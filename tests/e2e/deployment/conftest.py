@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -127,7 +127,8 @@ class Deployment:
         found: list[psutil.Process] = []
         for process in psutil.process_iter(["cmdline", "status"]):
             line = process.info["cmdline"] or []
-            if "work" in line and self.state in line and process.info["status"] != psutil.STATUS_ZOMBIE:
+            ours = "work" in line and any(str(self.home) in step for step in line)
+            if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
                 found.append(process)
         return found
 

@@ -1,0 +1,152 @@
+"""From nothing to queryable tables for company ranges, by the jobs of the code location."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pytest
+
+if TYPE_CHECKING:
+    from tests.assets.conftest import Location
+
+FIRST, SECOND, LAST = "00000-00003", "00004-00007", "00008-00009"
+RUN = f"invoices-{FIRST}"
+
+
+def materialised(location: Location, asset: str, key: str) -> dg.AssetMaterialization:
+    """The latest materialisation of an asset's range."""
+    found = location.instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset), asset_partitions=[key]), limit=1
+    )
+    event = found.records[0].asset_materialization
+    assert event is not None
+    return event
+
+
+def sealed(location: Location, run_id: str) -> str:
+    return (location.folder / "blobs" / "sealed" / run_id).read_text().strip()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_range_from_nothing_ends_in_rows_of_exactly_its_companies(made: Location):
+    assert made.query("SELECT DISTINCT run_id FROM invoices") == [(RUN,)]
+    assert made.query("SELECT count(*) FROM documents") == [(3,)]
+    ((lowest, highest),) = made.query("SELECT min(company_id), max(company_id) FROM invoices")
+    assert 0 <= lowest <= highest <= 3
+
+
+def test_a_materialised_range_tells_its_root_and_rows(made: Location):
+    for asset in ("golden_shards", "invoices", "field_boxes"):
+        event = materialised(made, asset, FIRST)
+        assert event.metadata["root digest"].value == sealed(made, RUN)
+        assert event.tags["dagster/data_version"] == sealed(made, RUN)
+    ((boxes,),) = made.query("SELECT count(*) FROM field_boxes")
+    assert materialised(made, "field_boxes", FIRST).metadata["dagster/partition_row_count"].value == boxes
+    assert materialised(made, "golden_shards", FIRST).metadata["documents a second"].value > 0
+
+
+def test_a_materialised_range_shows_its_first_pages_in_bounds(made: Location):
+    from docgen_assets.preview import _MAX_BYTES
+
+    shown = materialised(made, "golden_shards", FIRST).metadata["first pages"].value
+    assert "data:image/png;base64,iVBOR" in str(shown)
+    assert len(str(shown)) < _MAX_BYTES * 3 / 2
+
+
+def test_a_table_shows_its_first_rows(made: Location):
+    shown = materialised(made, "invoices", FIRST).metadata["first rows"]
+    assert isinstance(shown, dg.TableMetadataValue)
+    assert len(shown.records) == 3
+    assert {str(record.data["run_id"]) for record in shown.records} == {RUN}
+
+
+def test_every_check_passes_on_what_was_just_made(made: Location):
+    result = made.run("generate_corpus", FIRST, corpus={"documents_per_range": 3})
+    evaluations = result.get_asset_check_evaluations()
+    assert len(evaluations) == 7
+    assert all(evaluation.passed for evaluation in evaluations)
+
+
+def test_generating_again_makes_nothing_anew_and_doubles_nothing(made: Location):
+    before, rows = files(made.folder / "blobs"), made.query("SELECT * FROM invoices ORDER BY ALL")
+    assert made.generate(FIRST).success
+    assert files(made.folder / "blobs") == before
+    assert made.query("SELECT * FROM invoices ORDER BY ALL") == rows
+
+
+def test_several_ranges_in_one_run_each_get_their_own_run_root_and_rows(location: Location):
+    assert location.generate(FIRST, LAST, documents_per_range=2).success
+    assert location.query("SELECT run_id, count(*) FROM documents GROUP BY run_id ORDER BY run_id") == [
+        (f"invoices-{key}", 2) for key in (FIRST, SECOND, LAST)
+    ]
+    for key in (FIRST, SECOND, LAST):
+        for asset in ("golden_shards", "tax_lines"):
+            assert materialised(location, asset, key).metadata["root digest"].value == sealed(
+                location, f"invoices-{key}"
+            )
+    assert sealed(location, "catalogue-roster"), "whoever completes the last range seals the catalogue"
+
+
+def test_other_documents_under_the_same_corpus_name_are_refused_saying_so(made: Location):
+    said = made.refusal(made.generate(FIRST, documents_per_range=4))
+    assert "corpus 'invoices' has other documents for range 00000-00003 already" in said
+    assert "documents" in said and "another name" in said
+    assert made.query("SELECT count(*) FROM documents") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"documents_per_range": 0}, "documents"),
+        ({"locales": ["tlh-QO"]}, "tlh-QO"),
+        ({"conditions": {"crumpled": 1}}, "crumpled"),
+        ({"name": "Up/../there"}, "run id"),
+        ({"catalogue": "../up"}, "catalogue"),
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_is_refused_in_one_line_that_names_it(made: Location, setting: dict[str, object], said: str):
+    refused = made.refusal(made.generate(FIRST, **{"name": "wrong", **setting}))
+    assert said in refused
+    assert "\n" not in refused
+
+
+def test_a_paused_run_is_not_materialised_and_a_cancelled_one_never(location: Location):
+    from docgen_core.state import open_state
+
+    chosen = {"documents_per_range": 2}
+    planned = location.run("generate_corpus", FIRST, corpus=chosen, selection=["catalogue", "run_plan"])
+    assert planned.success
+    state = open_state(location.stores["state"])
+    state.pause(RUN)
+    said = location.refusal(location.run("generate_corpus", FIRST, corpus=chosen, selection=["golden_shards"]))
+    assert "is paused" in said and "resume_run" in said
+    state.resume(RUN)
+    state.cancel(RUN)
+    said = location.refusal(location.run("generate_corpus", FIRST, corpus=chosen, selection=["golden_shards"]))
+    assert "was cancelled" in said
+    assert not location.instance.fetch_materializations(dg.AssetKey("golden_shards"), limit=1).records
+    state.close()
+
+
+def test_tables_of_a_range_that_is_not_sealed_are_refused(location: Location):
+    assert location.run("generate_corpus", FIRST, corpus={}, selection=["catalogue", "run_plan"]).success
+    said = location.refusal(location.run("export_ranges", FIRST, corpus={}))
+    assert RUN in said
+    assert not location.instance.fetch_materializations(dg.AssetKey("invoices"), limit=1).records
+
+
+def test_tables_go_to_parquet_as_well(made: Location, tmp_path: Path):
+    """The same roots, exported elsewhere, are checked by the same SQL."""
+    elsewhere = type(made)(made.defs, made.folder, made.instance, f"parquet://{tmp_path / 'golden'}")
+    result = elsewhere.run("export_ranges", FIRST, corpus={})
+    assert result.success
+    assert [evaluation.passed for evaluation in result.get_asset_check_evaluations()] == [True] * 6
+    assert elsewhere.query("SELECT * FROM line_items ORDER BY ALL") == made.query(
+        "SELECT * FROM line_items ORDER BY ALL"
+    )

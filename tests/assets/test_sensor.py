@@ -1,0 +1,147 @@
+"""The sensor asks for tables of whatever is sealed, once, whoever made it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pytest
+
+if TYPE_CHECKING:
+    from tests.assets.conftest import Location
+
+FIRST = "00000-00003"
+RUN = f"invoices-{FIRST}"
+
+
+def tick(location: Location, cursor: str | None = None) -> dg.SensorResult:
+    """One evaluation with the location's stores and history."""
+    from docgen_assets.defs.sensors import root_manifest_sensor
+    from docgen_assets.resources import Stores
+
+    context = dg.build_sensor_context(
+        instance=location.instance, cursor=cursor, definitions=location.defs, resources={"stores": Stores(**location.stores)}
+    )
+    answer = root_manifest_sensor(context)
+    assert isinstance(answer, dg.SensorResult)
+    return answer
+
+
+def seal(location: Location, run_id: str) -> None:
+    """A run of the command line's: planned, worked on and sealed without Dagster."""
+    from docgen_core.blobs import open_blobs
+    from docgen_core.runs.drain import work_run
+    from docgen_core.runs.plan import RunRequest, create_run
+    from docgen_core.runs.selection import Selection
+    from docgen_core.state import open_state
+
+    state, blobs = open_state(location.stores["state"]), open_blobs(location.stores["blobs"])
+    selection = Selection(companies=(0, 3))
+    request = RunRequest(run_id, documents=1, seed=3, selection=selection, catalogue="roster", pin=(0,))
+    create_run(state, blobs, request)
+    assert work_run(run_id, state=state, blobs=blobs, worker="test").root_digest
+    state.close()
+
+
+def launch(location: Location, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+    """What the daemon does with a request, in this process."""
+    config: dict[str, Any] = dict(request.run_config)
+    config["resources"] = {**config.get("resources", {}), "stores": {"config": location.stores}}
+    return location.defs.resolve_job_def(request.job_name or "").execute_in_process(
+        run_config=config,
+        instance=location.instance,
+        partition_key=request.partition_key,
+        tags={**request.tags, "dagster/run_key": request.run_key or ""},
+    )
+
+
+def test_what_dagster_exported_itself_is_not_asked_for(made: Location):
+    answer = tick(made)
+    assert not answer.run_requests
+    assert answer.skip_reason
+
+
+def test_a_run_of_the_command_line_is_exported_once(damageable: Location):
+    seal(damageable, "by-hand")
+    requests = [each for each in tick(damageable).run_requests or () if each.job_name == "export_run"]
+    (request,) = requests
+    digest = (damageable.folder / "blobs" / "sealed" / "by-hand").read_text().strip()
+    assert request.run_key == f"by-hand:{digest}"
+    assert launch(damageable, request).success
+    assert damageable.query("SELECT run_id FROM documents WHERE run_id = 'by-hand'") == [("by-hand",)]
+    again = tick(damageable).run_requests or ()
+    assert request.run_key not in {each.run_key for each in again}, "a fresh cursor does not export it again"
+
+
+def test_a_sealed_run_of_a_range_gets_its_tables_at_that_range(damageable: Location):
+    """The history of this location is empty, so the tables of the range were never materialised here."""
+    (request,) = tick(damageable).run_requests or ()
+    assert (request.job_name, request.partition_key) == ("export_ranges", FIRST)
+    assert request.run_key and request.run_key.startswith(f"{RUN}:")
+    result = launch(damageable, request)
+    assert result.success
+    assert damageable.instance.get_materialized_partitions(dg.AssetKey("invoices")) == {FIRST}
+    assert not tick(damageable).run_requests
+
+
+def test_a_name_alone_makes_no_partition(damageable: Location):
+    """Its plan draws from other companies than its name says."""
+    seal(damageable, "extra-00004-00007")
+    by_name = {each.tags["docgen/run"]: each.job_name for each in tick(damageable).run_requests or ()}
+    assert by_name["extra-00004-00007"] == "export_run"
+
+
+def test_a_range_that_dagster_is_working_on_is_left_for_a_later_tick(damageable: Location):
+    going = damageable.instance.create_run_for_job(
+        damageable.defs.resolve_job_def("generate_corpus"),
+        tags={"dagster/partition": FIRST},
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    waiting = tick(damageable)
+    assert not waiting.run_requests
+    damageable.instance.report_run_failed(going)
+    (request,) = tick(damageable, waiting.cursor).run_requests or ()
+    assert request.partition_key == FIRST
+
+
+def test_a_tick_is_bounded_and_the_next_ones_bring_the_rest(
+    damageable: Location, monkeypatch: pytest.MonkeyPatch
+):
+    from docgen_assets.defs import sensors
+
+    monkeypatch.setattr(sensors, "MAX_REQUESTS", 2)
+    names = [f"by-hand-{number}" for number in range(5)]
+    for name in names:
+        seal(damageable, name)
+    asked: list[str] = []
+    cursor = None
+    for _ in range(4):
+        answer = tick(damageable, cursor)
+        assert len(answer.run_requests or ()) <= 2
+        asked += [each.tags["docgen/run"] for each in answer.run_requests or ()]
+        cursor = answer.cursor
+    assert sorted(asked) == sorted([*names, RUN])
+
+
+def test_a_drained_run_that_nobody_sealed_is_resumed_after_a_second_look(damageable: Location):
+    """All units are done, and the process died before the root: its workers get a tick to do it themselves."""
+    unseal(damageable)
+    first = tick(damageable)
+    assert not [each for each in first.run_requests or () if each.job_name == "resume_run"]
+    second = tick(damageable, first.cursor)
+    (request,) = [each for each in second.run_requests or () if each.job_name == "resume_run"]
+    assert launch(damageable, request).success
+    assert (damageable.folder / "blobs" / "sealed" / RUN).exists()
+
+
+def unseal(location: Location) -> None:
+    """The range's run as a process leaves it that dies between the last unit and the root."""
+    import sqlite3
+
+    with sqlite3.connect(location.folder / "state.db") as database:
+        changed = database.execute(
+            "UPDATE runs SET state = 'RUNNING', root_digest = NULL WHERE run_id = ?", [RUN]
+        ).rowcount
+    assert changed == 1
+    (location.folder / "blobs" / "sealed" / RUN).unlink()
+    (location.folder / "blobs" / "runs" / RUN / "manifest.json").unlink()

@@ -1,0 +1,219 @@
+"""A real webserver and daemon, over GraphQL: what an operator asks for ends in rows, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from docgen_core.state import open_state
+from docgen_core.state.contract import RunState, UnitState
+
+if TYPE_CHECKING:
+    from tests.e2e.deployment.conftest import Deployment
+
+RANGES = ("00000-00003", "00004-00007", "00008-00011", "00012-00015")
+COMPANIES_A_RANGE = 4
+ASSETS = ("catalogue", "run_plan", "golden_shards", "invoices", "line_items", "tax_lines", "field_boxes", "documents")
+REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "docgen"}
+MANY = 5_000
+"""Documents that no test waits for."""
+
+Rows = Callable[[str], list[tuple[Any, ...]]]
+
+ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
+
+
+def until(what: str, look: Callable[[], Any], *, patience: float = 180.0) -> Any:
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        if found := look():
+            return found
+        time.sleep(0.2)
+    raise AssertionError(f"waited {patience:.0f} s in vain for: {what}")
+
+
+def config(**corpus: Any) -> dict[str, Any]:
+    return {
+        "ops": {"catalogue": {"config": {"workers": 1}}, "golden_shards": {"config": {"workers": 2}}},
+        "resources": {"corpus": {"config": corpus}},
+    }
+
+
+def launch(deployment: Deployment, job: str, run_config: dict[str, Any], key: str | None = None) -> str:
+    """Launch a job; for `__ASSET_JOB` every asset, as "Materialize all" does."""
+    selector: dict[str, Any] = {**REPOSITORY, "jobName": job}
+    if job == "__ASSET_JOB":
+        selector["assetSelection"] = [{"path": [asset]} for asset in ASSETS]
+    answer = deployment.ask(
+        """mutation ($params: ExecutionParams!) { launchRun(executionParams: $params) {
+            __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
+            ... on RunConfigValidationInvalid { errors { message } } } }""",
+        params={
+            "selector": selector,
+            "runConfigData": run_config,
+            "executionMetadata": {"tags": [{"key": "dagster/partition", "value": key}] if key else []},
+        },
+    )["launchRun"]
+    assert answer["__typename"] == "LaunchRunSuccess", answer
+    return str(answer["run"]["runId"])
+
+
+def status(deployment: Deployment, run_id: str) -> str:
+    answer = deployment.ask(
+        "query ($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }", id=run_id
+    )
+    return str(answer["runOrError"]["status"])
+
+
+def ended(deployment: Deployment, run_id: str) -> str:
+    return str(
+        until(
+            f"run {run_id} to end", lambda: (found := status(deployment, run_id)) in ENDED and found
+        )
+    )
+
+
+def complaints(deployment: Deployment, run_id: str) -> list[str]:
+    """What failed in a run, for the message of a failing test."""
+    answer = deployment.ask(
+        """query ($id: ID!) { logsForRun(runId: $id) { ... on EventConnection { events {
+            ... on ExecutionStepFailureEvent { stepKey error { message } failureMetadata { description } }
+            ... on RunFailureEvent { message error { message } } } } } }""",
+        id=run_id,
+    )
+    return [str(event) for event in answer["logsForRun"]["events"] if event]
+
+
+def succeeds(deployment: Deployment, run_id: str) -> None:
+    assert ended(deployment, run_id) == "SUCCESS", complaints(deployment, run_id)
+
+
+def companies(rows: Rows, run_id: str) -> set[int]:
+    return {company for (company,) in rows(f"SELECT DISTINCT company_id FROM invoices WHERE run_id = '{run_id}'")}
+
+
+def test_materialise_all_and_a_backfill_leave_invoices_of_exactly_those_companies(deployment: Deployment, rows: Rows):
+    succeeds(deployment, launch(deployment, "__ASSET_JOB", config(documents_per_range=6), RANGES[1]))
+    assert rows("SELECT DISTINCT run_id FROM invoices") == [(f"invoices-{RANGES[1]}",)]
+    backfill = deployment.ask(
+        """mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+            __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
+        params={
+            "assetSelection": [{"path": [asset]} for asset in ASSETS],
+            "partitionNames": [RANGES[0], RANGES[2], RANGES[3]],
+            "runConfigData": config(documents_per_range=6),
+        },
+    )["launchPartitionBackfill"]
+    assert backfill["__typename"] == "LaunchBackfillSuccess", backfill
+    for run_id in backfilled(deployment, backfill["backfillId"]):
+        succeeds(deployment, run_id)
+    counted = rows("SELECT run_id, count(*) FROM invoices GROUP BY run_id ORDER BY run_id")
+    assert counted == [(f"invoices-{key}", 6) for key in RANGES]
+    for first, key in zip(range(0, 16, COMPANIES_A_RANGE), RANGES, strict=True):
+        assert companies(rows, f"invoices-{key}") <= set(range(first, first + COMPANIES_A_RANGE))
+
+
+def backfilled(deployment: Deployment, backfill_id: str) -> list[str]:
+    """The runs of a backfill, once it has launched them all and ended."""
+
+    def look() -> list[str] | None:
+        answer = deployment.ask(
+            """query ($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill {
+                status error { message } runs(limit: 20) { runId } } } }""",
+            id=backfill_id,
+        )["partitionBackfillOrError"]
+        assert answer["error"] is None, answer
+        return [run["runId"] for run in answer["runs"]] if answer["status"].startswith("COMPLETED") else None
+
+    found: list[str] = until(f"backfill {backfill_id} to end", look)
+    assert found
+    return found
+
+
+def test_a_run_of_the_command_line_alone_is_exported_by_the_sensor(deployment: Deployment, rows: Rows):
+    deployment.docgen("generate", "by-hand", "--documents", "2", "--seed", "9")
+
+    def look() -> list[tuple[Any, ...]]:
+        return rows("SELECT run_id, count(*) FROM documents WHERE run_id = 'by-hand' GROUP BY run_id")
+
+    assert until("the sensor to export by-hand", look) == [("by-hand", 2)]
+
+
+def working(deployment: Deployment) -> list[psutil.Process]:
+    """The workers, once every one of them is up and holds a unit."""
+
+    def look() -> list[psutil.Process] | None:
+        with_units = [unit for unit in held(deployment) if unit.state is UnitState.RUNNING]
+        workers = deployment.workers()
+        return workers if len(workers) >= 2 and len(with_units) >= 2 else None
+
+    found: list[psutil.Process] = until("two workers at work", look)
+    return found
+
+
+def held(deployment: Deployment) -> list[Any]:
+    """Units that somebody has a lease on, in any run."""
+    state = open_state(deployment.state)
+    try:
+        runs = state.list_runs((RunState.RUNNING, RunState.PAUSED, RunState.FINALIZING))
+        return [unit for run in runs for unit in state.units(run.run_id, (UnitState.RUNNING,))]
+    finally:
+        state.close()
+
+
+def family(workers: list[psutil.Process]) -> list[psutil.Process]:
+    """The workers and everything they started: browsers."""
+    return [*workers, *(child for worker in workers for child in worker.children(recursive=True))]
+
+
+def none_is_left(processes: list[psutil.Process]) -> bool:
+    return not [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_cancelled_run_leaves_no_worker_and_no_lease(deployment: Deployment):
+    chosen = config(name="cancelled", documents_per_range=MANY)
+    run_id = launch(deployment, "generate_corpus", chosen, RANGES[0])
+    processes = family(working(deployment))
+    deployment.ask(
+        "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }",
+        id=run_id,
+    )
+    assert ended(deployment, run_id) == "CANCELED"
+    until("every worker and browser to be gone", lambda: none_is_left(processes), patience=30)
+    assert deployment.workers() == []
+    assert held(deployment) == []
+    finish(deployment, "cancelled")
+
+
+def test_a_killed_step_process_leaves_no_worker_and_no_lease(deployment: Deployment):
+    chosen = config(name="killed", documents_per_range=MANY)
+    run_id = launch(deployment, "generate_corpus", chosen, RANGES[1])
+    workers = working(deployment)
+    processes = family(workers)
+    (step,) = {worker.ppid() for worker in workers}
+    os.kill(step, signal.SIGKILL)
+    until("every worker and browser to be gone", lambda: none_is_left(processes), patience=30)
+    assert deployment.workers() == []
+    assert held(deployment) == []
+    assert ended(deployment, run_id) == "FAILURE"
+    finish(deployment, "killed")
+
+
+def finish(deployment: Deployment, corpus: str) -> None:
+    """End the docgen run for good by the job for it, so that no later test meets it."""
+    (run,) = [run for run in unfinished(deployment) if run.startswith(corpus)]
+    succeeds(deployment, launch(deployment, "cancel_run", {"ops": {"cancel_one_run": {"config": {"run_id": run}}}}))
+    assert run not in unfinished(deployment)
+
+
+def unfinished(deployment: Deployment) -> list[str]:
+    state = open_state(deployment.state)
+    try:
+        return [run.run_id for run in state.list_runs((RunState.RUNNING, RunState.PAUSED))]
+    finally:
+        state.close()
