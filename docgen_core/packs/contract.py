@@ -56,13 +56,23 @@ class RunView:
 
 
 class Record(Protocol):
-    """What the core reads of a pack's record; the rest is the pack's own."""
+    """What the core reads of a pack's record; the rest is the pack's own, and never changed."""
 
-    document_id: str
-    layout: str
-    locale: str
-    """A CLDR locale such as `de-DE`."""
-    condition: str
+    @property
+    def document_id(self) -> str:
+        """The run's stream and the document's index."""
+
+    @property
+    def layout(self) -> str:
+        """Layout the page is set in."""
+
+    @property
+    def locale(self) -> str:
+        """A CLDR locale such as `de-DE`."""
+
+    @property
+    def condition(self) -> str:
+        """Capture condition."""
 
 
 class Pack(Protocol):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from docgen_core.errors import SelectionRefused
-from docgen_core.packs.contract import Row, Rows, RunView
+from docgen_core.packs.contract import Pack, Row, Rows, RunView
 from docgen_core.packs.invoice import record, tables
 from docgen_core.packs.invoice.catalogue import CATALOGUE_TABLES, catalogue_rows
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
@@ -61,7 +61,7 @@ class InvoicePack:
         return render_page(record)
 
 
-PACK = InvoicePack()
+PACK: Pack = InvoicePack()
 
 
 def _refuse_unknown_names(selection: Selection) -> None:

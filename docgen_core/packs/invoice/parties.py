@@ -29,7 +29,14 @@ _CUSTOMERS = {"micro": 8, "small": 20, "medium": 60, "large": 150}
 """Customers of a seller, by its size class."""
 _USUAL_CUSTOMERS = 20
 
-_BUYER_TYPES = (GENERAL_TRADE, GENERAL_TRADE, "industrial_supplies", "office_supplies")
+_BUYER_TYPES = (
+    GENERAL_TRADE,
+    GENERAL_TRADE,
+    "industrial_supplies",
+    "food_wholesale",
+    "it_services",
+    "facility_services",
+)
 """Business types whose words buyers' names are made with."""
 
 _SAME_REGION_PER_MILLE = 700
