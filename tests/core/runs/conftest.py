@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -96,3 +97,21 @@ def open_stage(tmp_path: Path, shared_renderer: RendererOnDemand) -> Callable[..
 @pytest.fixture
 def stage(open_stage: Callable[..., Stage]) -> Stage:
     return open_stage()
+
+
+@pytest.fixture(scope="session")
+def sealed_once(tmp_path_factory: pytest.TempPathFactory, shared_renderer: RendererOnDemand) -> Stage:
+    """A sealed run `r1`, made once for all tests that only look at it or at a copy of its blobs."""
+    stage = Stage(tmp_path_factory.mktemp("sealed"), shared_renderer)
+    stage.done(selection=Selection(conditions={"clean": 2, "light_scan": 1}))
+    return stage
+
+
+@pytest.fixture
+def sealed(sealed_once: Stage, tmp_path: Path) -> Stage:
+    """The sealed run with blobs of one's own to damage."""
+    copy = object.__new__(Stage)
+    copy.__dict__.update(sealed_once.__dict__)
+    shutil.copytree(sealed_once.folder / "blobs", tmp_path / "copy")
+    copy.blobs = FileBlobStore(tmp_path / "copy")
+    return copy
