@@ -15,7 +15,7 @@ from typing import Any
 from docgen_core.draws import Draws
 from docgen_core.packs.invoice.catalogue import codes, content
 from docgen_core.packs.invoice.catalogue.content import BusinessType, Family, FamilyText
-from docgen_core.packs.invoice.catalogue.pricing import Asked, ask, in_local_unit, product_of
+from docgen_core.packs.invoice.catalogue.pricing import Asked, ask, in_local_unit, product_of, quantities_in
 from docgen_core.runs.selection import CatalogueSpec
 
 Row = dict[str, Any]
@@ -91,7 +91,7 @@ def _company_row(company: _Company) -> Row:
         "billing_model": kind.billing_model,
         "document_kind": kind.document_kind,
         "size_class": draws.weighted("size_class", kind.sizes),
-        "founded_year": draws.integer("founded_year", *kind.founded),
+        "founded_year": draws.integer("founded_year", *kind.founded[company.niche]),
     }
 
 
@@ -146,8 +146,11 @@ def _slots(company: _Company, family: Family, positions: dict[str, int]) -> dict
 
 
 def _sentence(pattern: str, slots: dict[str, str]) -> str:
-    """The pattern filled in, its first word in capitals where it is a plain word."""
-    text = pattern.format_map(slots).strip()
+    """The pattern filled in, its first word in capitals where it is a plain word.
+
+    A word that ends with a point of its own (`Std.`) ends the sentence too.
+    """
+    text = pattern.format_map(slots).strip().replace("..", ".")
     return text[0].upper() + text[1:] if text[:2].islower() and text[:2].isalpha() else text
 
 
@@ -166,7 +169,7 @@ def _product(
     unit = local.unit if local else family.unit
     tax_class, tax_category = company.jurisdiction.tax[family.tax]
     bands = _bands(company, family, positions, holds)
-    smallest, largest, step = (in_local_unit(quantity, holds) for quantity in family.quantity)
+    smallest, largest, step = quantities_in(family.quantity, holds)
     row = {
         "company_id": company.company_id,
         "product_id": product_id,

@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 _ROOT = files("docgen_core.packs.invoice") / "data" / "catalogue"
-_KEY = re.compile(r"[a-z][a-z0-9_]*|[0-9]+_[a-z_]+")
+KEY = re.compile(r"[a-z][a-z0-9_]*|[0-9]+_[a-z_]+")
 _SHARED = "any"
 """Section of families (types) and texts that every niche of the type may take up."""
 
@@ -171,7 +171,8 @@ class BusinessType(BaseModel):
     weight: int
     billing_model: str
     document_kind: str
-    founded: tuple[int, int]
+    founded: dict[str, tuple[int, int]]
+    """First and last founding year, by niche: no older than the trade itself."""
     sizes: dict[str, int]
     level: dict[str, Decimal] = Field(default_factory=dict)
     """Price level by jurisdiction against the exchange rate; 1 where none is given."""
@@ -248,6 +249,7 @@ def _business_type(name: str) -> BusinessType:
     head = data.pop("type")
     shared = data.pop(_SHARED, {})
     own = {key: head.pop(key) for key in list(head) if key in BusinessType.model_fields}
+    own["founded"] = {niche: body.pop("founded", own["founded"]) for niche, body in data.items()}
     niches = {
         niche: tuple(
             _family(niche, family, [head, scalars, shared.get(family, {}), section])
@@ -320,6 +322,6 @@ def _alternatives(value: str | list[str]) -> tuple[str, ...]:
 
 def _spoken(speech: Language, value: str, words: Mapping[str, str]) -> str:
     """An axis value as printed. A key that the language does not spell out raises KeyError."""
-    if value in words or _KEY.fullmatch(value):
+    if value in words or KEY.fullmatch(value):
         return words[value]
     return speech.measure(value)

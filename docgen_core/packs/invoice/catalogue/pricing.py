@@ -52,6 +52,18 @@ def in_local_unit(quantity: Decimal, holds: Decimal) -> Decimal:
     return rounded.quantize(Decimal(1), context=_EXACT) if rounded == rounded.to_integral_value() else rounded
 
 
+def quantities_in(quantity: tuple[Decimal, Decimal, Decimal], holds: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+    """(min, max, step) in local units: people buy as round a number of pounds as of kilograms."""
+    smallest, largest, step = quantity
+    if holds == 1:
+        return quantity
+    low, high = (
+        max(Decimal(1), _EXACT.divide(limit, _EXACT.multiply(holds, step)).to_integral_value(ROUND_HALF_UP)) * step
+        for limit in (smallest, largest)
+    )
+    return low, high, step
+
+
 def _places(step: Decimal) -> int:
     exponent = step.normalize(_EXACT).as_tuple().exponent
     return min(_FINEST_PLACES, max(0, -int(exponent)))
