@@ -24,6 +24,9 @@ from docgen_core.packs.invoice.places import Place
 
 SUBSCRIPTION, HOURLY, GRADUATED = "subscription", "hourly", "graduated"
 
+_BY_MONTH = (SUBSCRIPTION, GRADUATED)
+"""Billing models of companies that bill whole months; metered use is read once a month."""
+
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 """Length of a recurring period."""
 
@@ -36,7 +39,7 @@ _VERY_MANY_FROM = 200
 
 _COLLECTIVE_PER_MILLE = 110
 """Documents that bill a month's deliveries or days of work one by one."""
-_FEW_DAYS, _MANY_MONTHS = (2, 5), 12
+_FEW_DAYS, _FEW_MONTHS, _MANY_MONTHS = (2, 5), (2, 3), 12
 
 _DELIVERED_BEFORE_DAYS = 7
 """A single delivery lies at most so long before its invoice."""
@@ -80,11 +83,12 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class _Occasion:
-    """A day or period, and how lines name it; nothing where the document as a whole has one date."""
+    """A day or period that lines are for."""
 
     first: date
     last: date
-    text: str | None
+    named: bool
+    """Whether every line names it; else the document does, and only recurring products say their period."""
     later: int = 0
     """Occasions of the document that come after this one."""
 
@@ -127,40 +131,37 @@ def _line_count(most: int, draws: Draws) -> int:
 
 def _occasions(setting: Setting, wanted: int, products: int, draws: Draws) -> list[_Occasion]:
     """The days or periods that the lines are for, in order."""
-    issued, jurisdiction = setting.issued, setting.jurisdiction
+    issued = setting.issued
     if setting.kind == "receipt":
-        return [_Occasion(issued, issued, None)]
+        return [_Occasion(issued, issued, named=False)]
     several = wanted > max(_LINES_USUAL, products) or draws.chance("collective", _COLLECTIVE_PER_MILLE)
-    if setting.billing_model == SUBSCRIPTION:
-        months = _months(wanted, products, draws) if several else 1
-        return [_whole_month(setting, back, back - 1) for back in range(months, 0, -1)]
     if not several:
         return [_single(setting, draws)]
+    if setting.billing_model in _BY_MONTH:
+        months = min(_MANY_MONTHS, max(-(-wanted // products), draws.integer("months", *_FEW_MONTHS)))
+        return [_month(setting, back, named=True) for back in range(months, 0, -1)]
     first = month_start(issued, 1)
     days = working_days(first, month_end(first))
-    least = min(len(days), max(-(-wanted // products), draws.integer("days", *_FEW_DAYS)))
-    wording = jurisdiction.work if setting.billing_model == HOURLY else jurisdiction.delivery
-    chosen = sorted(draws.sample("which days", days, least))
-    return [_Occasion(day, day, wording(day), least - 1 - number) for number, day in enumerate(chosen)]
+    count = min(len(days), max(-(-wanted // products), draws.integer("days", *_FEW_DAYS)))
+    chosen = sorted(draws.sample("which days", days, count))
+    return [_Occasion(day, day, named=True, later=count - 1 - number) for number, day in enumerate(chosen)]
 
 
-def _months(wanted: int, products: int, draws: Draws) -> int:
-    return min(_MANY_MONTHS, max(-(-wanted // products), draws.integer("months", 2, 3)))
-
-
-def _whole_month(setting: Setting, back: int, later: int) -> _Occasion:
+def _month(setting: Setting, back: int, *, named: bool) -> _Occasion:
     first = month_start(setting.issued, back)
-    last = month_end(first)
-    return _Occasion(first, last, setting.jurisdiction.period(first, last), later)
+    return _Occasion(first, month_end(first), named, later=back - 1)
 
 
 def _single(setting: Setting, draws: Draws) -> _Occasion:
-    """One delivery shortly before the invoice; work over the weeks before it."""
+    """One delivery shortly before the invoice; work over the weeks before it; the last month's use."""
+    if setting.billing_model in _BY_MONTH:
+        return _month(setting, 1, named=False)
     if setting.billing_model == HOURLY:
         last = working_day(setting.issued - timedelta(days=draws.integer("work ended", 1, 9)))
-        return _Occasion(working_day(last - timedelta(days=draws.integer("work lasted", 0, 27))), last, None)
+        first = working_day(last - timedelta(days=draws.integer("work lasted", 0, 27)))
+        return _Occasion(first, last, named=False)
     day = working_day(setting.issued - timedelta(days=draws.integer("delivered", 0, _DELIVERED_BEFORE_DAYS)))
-    return _Occasion(day, day, None)
+    return _Occasion(day, day, named=False)
 
 
 def _pick(products: Sequence[Row], count: int, draws: Draws) -> list[Row]:
@@ -181,15 +182,19 @@ def _sale(
     tax_class = product["tax_class"]
     if tax_class not in taxes:
         taxes[tax_class] = setting.jurisdiction.tax(tax_class, setting.place)
-    model = product["billing_model"]
-    period = _period(product, setting, occasion) if model == SUBSCRIPTION else occasion
     quantity = _quantity(product, draws)
+    period = occasion
+    if product["recurring_period"]:
+        if product["unit"] in setting.jurisdiction.month_units and occasion.named:
+            quantity = Decimal(1)
+        period = _period(product, quantity, setting, occasion)
+    model = product["billing_model"]
     bands = _bands(offer.tiers.get(product["product_id"], ()), quantity, product, setting) if model == GRADUATED else ()
     discounted = offer.gives_line_discounts and not bands and draws.chance("discounted", _LINE_DISCOUNT_PER_MILLE)
     sale = Sale(
         sku=product["sku"],
         description=product["name"],
-        detail=" · ".join(text for text in (product["detail"], period.text) if text) or None,
+        detail=" · ".join(text for text in (product["detail"], _time(product, setting, period)) if text) or None,
         quantity=quantity,
         unit=product["unit"],
         unit_code=product["unit_code"],
@@ -202,22 +207,33 @@ def _sale(
 
 
 def _due(product: Row, setting: Setting, occasion: _Occasion) -> bool:
-    """Whether a product's period ends with the occasion, so that no period is billed twice."""
-    if product["billing_model"] != SUBSCRIPTION:
+    """Whether a recurring product's period ends with the occasion, so that no period is billed twice."""
+    if not product["recurring_period"]:
         return True
-    months = _MONTHS[product["recurring_period"] or "month"]
-    return occasion.later % months == 0 if setting.billing_model == SUBSCRIPTION else occasion.later == 0
+    if setting.billing_model in _BY_MONTH:
+        return occasion.later % _MONTHS[product["recurring_period"]] == 0
+    return occasion.later == 0
 
 
-def _period(product: Row, setting: Setting, occasion: _Occasion) -> _Occasion:
-    """The period of a subscription that ends with the occasion's month, or last month."""
-    months = _MONTHS[product["recurring_period"] or "month"]
-    monthly = setting.billing_model == SUBSCRIPTION
-    if monthly and months == 1:
-        return occasion
-    last = occasion.last if monthly else month_end(month_start(setting.issued, 1))
-    first = month_start(last, months - 1)
-    return _Occasion(first, last, setting.jurisdiction.period(first, last))
+def _period(product: Row, quantity: Decimal, setting: Setting, occasion: _Occasion) -> _Occasion:
+    """Whole months up to the occasion's, or up to the month before the document.
+
+    Where the unit is the month itself, the quantity says how many months they are.
+    """
+    by_month = product["unit"] in setting.jurisdiction.month_units
+    months = int(quantity) if by_month else _MONTHS[product["recurring_period"]]
+    end = occasion.last if setting.billing_model in _BY_MONTH else month_start(setting.issued, 1)
+    return _Occasion(month_start(end, months - 1), month_end(month_start(end, 0)), named=True)
+
+
+def _time(product: Row, setting: Setting, period: _Occasion) -> str | None:
+    """How a line says what day or period it is for."""
+    if not period.named:
+        return None
+    if period.first != period.last:
+        return setting.jurisdiction.period(period.first, period.last)
+    wording = setting.jurisdiction.delivery if product["hs_code"] else setting.jurisdiction.work
+    return wording(period.first)
 
 
 def _quantity(product: Row, draws: Draws) -> Decimal:

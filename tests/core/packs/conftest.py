@@ -86,6 +86,7 @@ class MemoryCatalogue:
                 "unit": UNITS[code][country],
                 "unit_code": code,
                 "unit_price": price.quantize(Decimal("1e-9")),
+                "hs_code": "848210" if code == "C62" else None,
                 "tax_class": TAX_CLASSES[number % len(TAX_CLASSES)],
                 "billing_model": model,
                 "recurring_period": PERIODS[number % 4] if model == "subscription" else None,

@@ -52,6 +52,8 @@ class Jurisdiction(Protocol):
     """The locale its companies write in."""
     paper: str
     """`A4` or `Letter`."""
+    month_units: frozenset[str]
+    """Units that are the month itself; a quantity in one says how many months a period has."""
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """An invented address in the town, in the form of the country's post."""

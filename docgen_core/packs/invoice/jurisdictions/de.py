@@ -50,6 +50,7 @@ class Germany:
     code = "DE"
     locale = "de-DE"
     paper = "A4"
+    month_units = frozenset(("Monat", "Mon."))
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """Street and number, postcode and town."""

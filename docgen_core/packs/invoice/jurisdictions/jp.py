@@ -47,6 +47,7 @@ class Japan:
     code = "JP"
     locale = "ja-JP"
     paper = "A4"
+    month_units = frozenset(("か月", "月"))
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """〒, then from prefecture to block, then a building."""

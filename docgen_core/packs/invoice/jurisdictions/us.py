@@ -14,7 +14,7 @@ from functools import cache
 
 from docgen_core import locales
 from docgen_core.draws import Draws
-from docgen_core.money import RoundingPolicy
+from docgen_core.money import RoundingPolicy, plain
 from docgen_core.packs.invoice import places, registrations
 from docgen_core.packs.invoice.arithmetic import Tax
 from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms, exempt_reasons
@@ -65,6 +65,7 @@ class UnitedStates:
     code = "US"
     locale = "en-US"
     paper = "Letter"
+    month_units = frozenset(("month", "mo"))
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """Number and street, suite, then city, state and ZIP code."""
@@ -111,7 +112,7 @@ class UnitedStates:
         return Tax("E", _ZERO, "Non-taxable", f"Non-taxable items are exempt from {state.name} sales tax.")
 
     def _charged(self, category: str, label: str, state: Decimal, local: Decimal, place: Place) -> Tax:
-        combined = state + local
+        combined = Decimal(plain(state + local))
         total, own, town = (locales.percent(rate, self.locale) for rate in (combined, state, local))
         if not local:
             return Tax(category, combined, f"{place.region} {label[0].lower()}{label[1:]} {total}")
