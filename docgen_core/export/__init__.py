@@ -15,8 +15,6 @@ __all__ = ["SCHEMES", "ExportReport", "GoldenSink", "Shard", "export_run", "open
 
 SCHEMES = ("duckdb", "parquet")
 DUCKDB_SUFFIX = ".duckdb"
-MAX_LIMIT = 1_000_000
-"""Of either parameter: a terabyte, or eleven days."""
 
 
 def open_sink(uri: str, client: Any = None) -> GoldenSink:
@@ -68,7 +66,11 @@ def _open_duckdb(uri: str, place: str, client: Any, *, bare: bool) -> GoldenSink
     return DuckDBSink(path, client=client, **_limits(uri, query))
 
 
-_PARAMETERS: dict[str, Callable[[str], int | float]] = {"memory_mb": int, "wait_seconds": float}
+_PARAMETERS: dict[str, tuple[Callable[[str], int | float], str, int, int]] = {
+    "memory_mb": (int, "a whole number", 64, 1_000_000),
+    "wait_seconds": (float, "a number", 0, 86_400),
+}
+"""Of a DuckDB sink: how each is read, what it is, and its least and greatest value."""
 
 
 def _limits(uri: str, query: str) -> dict[str, Any]:
@@ -76,10 +78,11 @@ def _limits(uri: str, query: str) -> dict[str, Any]:
     for name, text in parse_qsl(query, keep_blank_values=True):
         if name not in _PARAMETERS:
             raise UsageError(f"sink URI {uri!r}: unknown parameter {name!r}; there are {', '.join(_PARAMETERS)}")
+        read, what, least, greatest = _PARAMETERS[name]
         try:
-            limits[name] = _PARAMETERS[name](text)
+            limits[name] = read(text)
         except ValueError:
-            raise UsageError(f"sink URI {uri!r}: {name} is a number, not {text!r}") from None
-        if not 0 <= limits[name] < MAX_LIMIT:
-            raise UsageError(f"sink URI {uri!r}: {name} is between 0 and {MAX_LIMIT}, not {text}")
+            raise UsageError(f"sink URI {uri!r}: {name} is {what}, not {text!r}") from None
+        if not least <= limits[name] <= greatest:
+            raise UsageError(f"sink URI {uri!r}: {name} is between {least} and {greatest}, not {text}")
     return limits

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -108,7 +108,9 @@ class ParquetSink(GoldenSink):
     def abort(self) -> None:
         """Drop the spool."""
         if self._open is not None:
-            self._open.spool.close()
+            # What a full disk refused is dropped anyway; closing would try to write it once more.
+            with suppress(OSError):
+                self._open.spool.close()
             self._open = None
 
     def remove(self, run_id: str) -> None:

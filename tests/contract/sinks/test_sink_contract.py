@@ -96,9 +96,7 @@ def test_units_replace_the_whole_run_by_themselves(place: Place, blobs: BlobStor
 
 
 @pytest.mark.parametrize(("units", "named"), [([4], "no unit 4"), ([-1], "no unit -1"), ([], "no units were named")])
-def test_units_that_are_not_there_are_refused(
-    place: Place, blobs: BlobStore, units: list[int], named: str
-) -> None:
+def test_units_that_are_not_there_are_refused(place: Place, blobs: BlobStore, units: list[int], named: str) -> None:
     seal(blobs, "r1", orders_and_notes("r1", units=4))
     with pytest.raises(UsageError, match=named):
         export("r1", blobs, place, units=units)
