@@ -7,6 +7,7 @@ document of a run: numbers are unique within a company, and increase with the da
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from docgen_core.draws import Draws
@@ -18,7 +19,7 @@ _SLOT_STEPS = (3_137, 4_519, 6_151, 7_283, 8_861)
 _FIRST_DAY = date(2009, 1, 1)
 """Day 0 of running numbers."""
 
-_PREFIXES = {
+_PREFIXES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "invoice": {
         "de": ("RE-", "R-", "RG", "AR", ""),
         "en": ("INV-", "INV", "I-", "SI-", ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docgen_core import money
@@ -115,6 +115,7 @@ def test_nothing_is_shared_over_nothing() -> None:
     assert money.share(Decimal("0.00"), [Decimal(0)], 2) == (Decimal("0.00"),)
 
 
+@settings(deadline=None)
 @given(
     places=PLACES,
     units=st.integers(-(10**15), 10**15),
@@ -132,6 +133,7 @@ def test_shares_add_up_and_none_is_a_unit_off(places: int, units: int, weights: 
         assert abs(part * whole - amount * weight) < unit * whole
 
 
+@settings(deadline=None)
 @given(places=PLACES, value=st.decimals(-(10**12), 10**12, allow_nan=False, places=9))
 def test_rounding_is_to_the_nearest_amount(places: int, value: Decimal) -> None:
     amount = money.rounded(value, places)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docgen_core.errors import UsageError
@@ -148,6 +148,7 @@ def sales_of_any_kind(draw: st.DrawFn) -> Sale:
     return sale(str(sum(parts)), "", rate, category=category, bands=bands)
 
 
+@settings(deadline=None)
 @given(
     sales=st.lists(sales_of_any_kind(), min_size=1, max_size=10),
     currency=st.sampled_from(["EUR", "JPY", "KWD"]),
