@@ -88,8 +88,11 @@ def stop_when_closed(stream: BinaryIO, stop: threading.Event, *, grace_seconds: 
     Watches from a daemon thread. Only a process that leads its own session ends its group.
     """
 
+    descriptor = stream.fileno()
+
     def watch() -> None:
-        while stream.read(4096):
+        # Past the buffer: a thread that waits inside it holds its lock, and the interpreter aborts when it ends.
+        while os.read(descriptor, 4096):
             pass
         stop.set()
         time.sleep(grace_seconds)
