@@ -71,7 +71,7 @@ _ORDERS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 _ONLY_WHERE_RATES_DIFFER = frozenset({"letter"})
 
-FORM_ROWS = 10
+FORM_ROWS = 8
 """Rows of a Japanese form; those that no line fills are printed empty."""
 
 _DETAIL = Markup('<div class="detail">{}</div>')
@@ -83,6 +83,7 @@ class ItemTable:
 
     def __init__(self, sheet: Sheet) -> None:
         self._sheet = sheet
+        self.lines = sheet.lines
         layout = sheet.invoice.layout
         order = sheet.habits.choice("column_order", _ORDERS[layout])
         self.columns = tuple(

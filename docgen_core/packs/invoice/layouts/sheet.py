@@ -158,8 +158,13 @@ class Sheet:
         for column, (label, _) in zip(payment.account_columns, payment.account, strict=True):
             yield label, self.inv(column)
 
-    def totals(self) -> Iterator[Total]:
-        """The rows of the totals, from the lines' sum to the amount due, without needless ones."""
+    def totals(self, *, bases: bool = True, due: bool = True) -> Iterator[Total]:
+        """The rows of the totals, from the lines' sum to the amount due, without needless ones.
+
+        Args:
+            bases: Print each tax's base beside it, where there are several.
+            due: End with the amount due, where it is not the gross total.
+        """
         inv, w = self.inv, self.w
         if inv.given("document_discount"):
             yield Total("", w["lines_total"], NOTHING, "", inv("lines_total", "symbol"))
@@ -168,17 +173,18 @@ class Sheet:
             yield Total("net", w["net_total"], NOTHING, "", inv("net_total", "symbol"))
         else:
             yield Total("net", w["only_net_total"], NOTHING, "", inv("net_total", "symbol"))
-        yield from self._tax_totals()
+        yield from self._tax_totals(bases=bases)
         yield Total("gross", w["gross_total"], NOTHING, "", inv("gross_total", "symbol"))
         if inv.given("prepaid"):
             yield Total("", w["prepaid"], NOTHING, MINUS, inv("prepaid", "symbol"))
+        if due and inv.given("prepaid"):
             yield Total("due", w["amount_due"], NOTHING, "", inv("amount_due", "symbol"))
 
-    def _tax_totals(self) -> Iterator[Total]:
+    def _tax_totals(self, *, bases: bool) -> Iterator[Total]:
         several = len(self.taxes) > 1
         for tax in self.taxes:
             label = Markup(" ").join(part for part in (self.w["plus"], tax("label")) if part)
-            note = Markup("{} ").format(self.w["tax_on"]) + tax("base") if several else NOTHING
+            note = Markup("{} ").format(self.w["tax_on"]) + tax("base") if several and bases else NOTHING
             yield Total("tax", label, note, "", tax("tax", "symbol"))
         if several:
             yield Total("", self.w["tax_total"], NOTHING, "", self.inv("tax_total", "symbol"))
