@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from typing import TYPE_CHECKING, Protocol
 
 from docgen_core.cli import console
@@ -52,7 +53,8 @@ def stopping(until_stdin_closes: bool = False) -> Iterator[Stop]:
     codes = {signal.SIGTERM: 143, signal.SIGINT: 130}
     before = {number: signal.signal(number, lambda n, _: stop.ask(codes[signal.Signals(n)])) for number in codes}
     if until_stdin_closes:
-        stop_when_closed(sys.stdin.buffer, stop.event)
+        # Unbuffered: a thread inside a buffered read holds a lock that the interpreter's end waits for.
+        stop_when_closed(FileIO(sys.stdin.fileno(), closefd=False), stop.event)
     try:
         yield stop
     finally:
