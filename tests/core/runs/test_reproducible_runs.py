@@ -1,0 +1,68 @@
+"""The same run has the same bytes: any folder, any number of workers, any time zone, any order."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docgen_core.runs.fleet import LocalFleet
+from docgen_core.runs.selection import Selection
+
+WORKER = """
+import sys, time
+from docgen_core.blobs import open_blobs
+from docgen_core.runs.drain import work_run
+from docgen_core.state import open_state
+time.tzset()
+for run in ("catalogue-v1", "r1"):
+    outcome = work_run(run, state=open_state(sys.argv[1]), blobs=open_blobs(sys.argv[2]), worker=sys.argv[3])
+    assert outcome.exit_code == 0, outcome
+"""
+
+
+def made_by(stage: Any, workers: int, packs: Path, **environment: str) -> dict[str, str]:
+    """Digests of a catalogue and a run over its first half, made by worker processes of their own."""
+    stage.plan_catalogue()
+    stage.work("catalogue-v1", within={0, 1})
+    stage.plan(documents=9, pin=(0, 1), selection=Selection(conditions={"light_scan": 1, "clean": 3}))
+    command = [sys.executable, "-c", WORKER, stage.state_uri, stage.blobs.uri, "w"]
+    env = {**os.environ, "PYTHONPATH": str(packs), **environment}
+    with LocalFleet(command, env=env) as fleet:
+        fleet.start(workers)
+        assert set(fleet.wait()) == {0}
+    return dict(stage.digests(""))
+
+
+def test_two_folders_two_fleets_two_time_zones_one_set_of_bytes(open_stage: Any, packs_path: Path) -> None:
+    alone = made_by(open_stage("a"), 1, packs_path, TZ="Asia/Tokyo", PYTHONHASHSEED="1", LC_ALL="C")
+    fleet = made_by(open_stage("b"), 4, packs_path, TZ="America/New_York", PYTHONHASHSEED="2", LC_ALL="C.UTF-8")
+    assert alone == fleet
+    assert sum(key.endswith(".pdf") for key in alone) == 9
+
+
+def test_a_longer_run_begins_with_the_shorter_ones_documents(stage: Any) -> None:
+    stage.catalogue()
+    for run_id, documents in (("short", 4), ("long", 7)):
+        stage.plan(run_id, documents=documents, unit_size=3)
+        stage.work(run_id)
+    files = {
+        run_id: {key.rpartition("/")[2]: digest for key, digest in stage.digests(f"runs/{run_id}/documents/").items()}
+        for run_id in ("short", "long")
+    }
+    assert len(files["short"]) == 4 and len(files["long"]) == 7
+    assert files["short"].items() <= files["long"].items()
+
+
+@pytest.mark.parametrize("changed", [{"seed": 8}, {"selection": Selection(companies=(0, 3))}])
+def test_what_decides_content_decides_the_documents_names(stage: Any, changed: dict[str, Any]) -> None:
+    stage.catalogue()
+    streams = set()
+    for run_id, changes in (("r1", {}), ("r2", changed)):
+        stage.plan(run_id, documents=2, **changes)
+        stage.work(run_id)
+        streams.add(next(iter(stage.digests(f"runs/{run_id}/documents/"))).rpartition("/")[2].partition("-")[0])
+    assert len(streams) == 2
