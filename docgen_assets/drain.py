@@ -115,7 +115,7 @@ def drain(
     began = time.monotonic()
     watch(context, left, fleet, workers, state)
     for pool in left:
-        _insist(state, pool)
+        insist(state, pool)
     seconds = time.monotonic() - began
     return Drained(sum(pool.items_done(state) for pool in left) - before, seconds)
 
@@ -163,7 +163,7 @@ def _line(pools: Sequence[Pool], state: StateStore) -> str:
     return f"{done} of {total} units done, {running} in hand, {failed} failed"
 
 
-def _insist(state: StateStore, pool: Pool) -> None:
+def insist(state: StateStore, pool: Pool) -> None:
     """Return when the store says the pool is done; else fail, naming the gap and the next step."""
     if pool.is_finished(state):
         return

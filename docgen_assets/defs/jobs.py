@@ -11,7 +11,7 @@ from pydantic import Field
 
 from docgen_assets.defs.common import ROOT, TABLES
 from docgen_assets.defs.exports import WRITER_POOL, exported
-from docgen_assets.drain import Pool, drain, refuse_closed, watch
+from docgen_assets.drain import Pool, drain, insist, refuse_closed, watch
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
 from docgen_assets.resources import Corpus, Stores
@@ -85,7 +85,9 @@ def add_drain_workers(context: dg.OpExecutionContext, config: OnRun, stores: Sto
     with said_plainly(), stores.opened() as here:
         refuse_closed(here.state, config.run_id)
         command = work_command([config.run_id], state=here.state.uri, blobs=here.blobs.uri)
-        watch(context, [Pool(config.run_id)], open_fleet(config.fleet, command), config.workers, here.state)
+        pool = Pool(config.run_id)
+        watch(context, [pool], open_fleet(config.fleet, command), config.workers, here.state)
+        insist(here.state, pool)
 
 
 @dg.job(description="Puts N more workers on any run that is going; they leave when it is drained.")

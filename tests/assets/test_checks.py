@@ -15,24 +15,18 @@ RUN = f"invoices-{FIRST}"
 
 
 def evaluated(location: Location, asset: str, check: str) -> dg.AssetCheckEvaluation:
-    """The check of one range, run alone."""
+    """The check of one range, run alone, as the button on the asset's page does."""
     key = dg.AssetCheckKey(dg.AssetKey(asset), check)
-    definitions = [
-        each
-        for each in location.defs.asset_checks or ()
-        if isinstance(each, dg.AssetChecksDefinition) and key in each.check_keys
-    ]
-    job = dg.Definitions(
-        asset_checks=[each.subset_for({key}) for each in definitions] if hasattr(definitions[0], "subset_for") else definitions,
-        jobs=[dg.define_asset_job("checks", selection=dg.AssetSelection.checks(key))],
-        resources=location.defs.resources,
-    ).resolve_job_def("checks")
+    job = location.defs.resolve_job_def("generate_corpus").get_subset(
+        asset_selection=set(), asset_check_selection={key}
+    )
     result = job.execute_in_process(
-        run_config={"resources": {"stores": {"config": location.stores}, "corpus": {"config": {}}}},
+        run_config={"resources": {"stores": {"config": location.stores}}},
         instance=location.instance,
         partition_key=FIRST,
     )
-    return next(each for each in result.get_asset_check_evaluations() if each.asset_check_key == key)
+    (evaluation,) = result.get_asset_check_evaluations()
+    return evaluation
 
 
 def change(location: Location, sql: str) -> None:

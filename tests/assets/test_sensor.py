@@ -20,7 +20,10 @@ def tick(location: Location, cursor: str | None = None) -> dg.SensorResult:
     from docgen_assets.resources import Stores
 
     context = dg.build_sensor_context(
-        instance=location.instance, cursor=cursor, definitions=location.defs, resources={"stores": Stores(**location.stores)}
+        instance=location.instance,
+        cursor=cursor,
+        definitions=location.defs,
+        resources={"stores": Stores(**location.stores)},
     )
     answer = root_manifest_sensor(context)
     assert isinstance(answer, dg.SensorResult)
@@ -104,9 +107,7 @@ def test_a_range_that_dagster_is_working_on_is_left_for_a_later_tick(damageable:
     assert request.partition_key == FIRST
 
 
-def test_a_tick_is_bounded_and_the_next_ones_bring_the_rest(
-    damageable: Location, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_tick_is_bounded_and_the_next_ones_bring_the_rest(damageable: Location, monkeypatch: pytest.MonkeyPatch):
     from docgen_assets.defs import sensors
 
     monkeypatch.setattr(sensors, "MAX_REQUESTS", 2)

@@ -64,18 +64,12 @@ def launch(deployment: Deployment, job: str, run_config: dict[str, Any], key: st
 
 
 def status(deployment: Deployment, run_id: str) -> str:
-    answer = deployment.ask(
-        "query ($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }", id=run_id
-    )
+    answer = deployment.ask("query ($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }", id=run_id)
     return str(answer["runOrError"]["status"])
 
 
 def ended(deployment: Deployment, run_id: str) -> str:
-    return str(
-        until(
-            f"run {run_id} to end", lambda: (found := status(deployment, run_id)) in ENDED and found
-        )
-    )
+    return str(until(f"run {run_id} to end", lambda: (found := status(deployment, run_id)) in ENDED and found))
 
 
 def complaints(deployment: Deployment, run_id: str) -> list[str]:

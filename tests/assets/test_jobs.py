@@ -1,0 +1,117 @@
+"""What an operator does to one run by its id; each job also works on runs that Dagster never started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pytest
+
+from docgen_core.state import open_state
+from docgen_core.state.contract import RunState
+
+if TYPE_CHECKING:
+    from tests.assets.conftest import Location
+
+FIRST = "00000-00003"
+RUN = f"invoices-{FIRST}"
+
+
+def on(run_id: str, op: str, **more: Any) -> dict[str, Any]:
+    return {op: {"config": {"run_id": run_id, **more}}}
+
+
+@pytest.fixture
+def planned(location: Location) -> Location:
+    """A location where the first range's run is planned and nothing is drawn yet."""
+    result = location.run(
+        "generate_corpus", FIRST, corpus={"documents_per_range": 2}, selection=["catalogue", "run_plan"]
+    )
+    assert result.success
+    return location
+
+
+def state_of(location: Location) -> RunState:
+    store = open_state(location.stores["state"])
+    try:
+        return store.run(RUN).state
+    finally:
+        store.close()
+
+
+def test_more_workers_drain_and_seal_a_run_that_others_planned(planned: Location):
+    result = planned.run("add_workers", ops=on(RUN, "add_drain_workers", workers=1))
+    assert result.success
+    assert state_of(planned) is RunState.COMPLETED
+
+
+def test_a_paused_run_takes_no_more_workers_until_it_is_resumed(planned: Location):
+    store = open_state(planned.stores["state"])
+    store.pause(RUN)
+    store.close()
+    assert "is paused" in planned.refusal(planned.run("add_workers", ops=on(RUN, "add_drain_workers", workers=1)))
+    assert planned.run("resume_run", ops=on(RUN, "reopen_and_drain", workers=1)).success
+    assert state_of(planned) is RunState.COMPLETED
+
+
+def failed_by_a_fault(location: Location) -> None:
+    """One unit failed for a reason outside it, which is gone by now."""
+    store = open_state(location.stores["state"])
+    (lease,) = store.claim_next_unit(RUN, "a-worker-with-a-fault").leases
+    store.fail_unit(lease, "no space left on device")
+    store.close()
+
+
+def test_a_unit_that_failed_is_tried_again_when_the_range_is_materialised_again(planned: Location):
+    failed_by_a_fault(planned)
+    assert planned.run("generate_corpus", FIRST, corpus={"documents_per_range": 2}).success
+    assert state_of(planned) is RunState.COMPLETED
+
+
+def test_a_unit_that_fails_every_time_fails_the_step_naming_it_and_what_to_do(
+    planned: Location, monkeypatch: pytest.MonkeyPatch
+):
+    """Its attempts are used up (two, in the state URI); the others are kept, and nothing counts as materialised."""
+    monkeypatch.setenv("DOCGEN_CHROMIUM", "/bin/false")
+    result = planned.run("generate_corpus", FIRST, corpus={"documents_per_range": 2}, selection=["golden_shards"])
+    said = planned.refusal(result)
+    assert RUN in said and "re-execute" in said
+    assert not planned.instance.fetch_materializations(dg.AssetKey("golden_shards"), limit=1).records
+
+
+def test_cancelling_ends_a_run_for_good(planned: Location):
+    assert planned.run("cancel_run", ops=on(RUN, "cancel_one_run")).success
+    assert state_of(planned) is RunState.CANCELLED
+
+
+def test_verifying_names_damage(damageable: Location):
+    assert damageable.run("verify_run", ops=on(RUN, "verify_one_run")).success
+    shard = next((damageable.folder / "blobs" / "runs" / RUN / "golden" / "invoices").iterdir())
+    shard.write_bytes(shard.read_bytes()[:-1] + b"?")
+    result = damageable.run("verify_run", ops=on(RUN, "verify_one_run"))
+    assert RUN in damageable.refusal(result)
+    (failed,) = [event for event in result.all_events if event.is_step_failure]
+    assert shard.name in str(failed.step_failure_data.user_failure_data.metadata["the first"])
+
+
+def test_exporting_one_run_puts_its_counts_in_the_metadata(made: Location):
+    result = made.run("export_run", ops=on(RUN, "export_one_run"))
+    assert result.success
+    (output,) = [
+        event.step_output_data for event in result.all_events if event.event_type is dg.DagsterEventType.STEP_OUTPUT
+    ]
+    assert output.metadata["documents rows"].value == 3
+
+
+@pytest.mark.parametrize(
+    ("job", "op"),
+    [
+        ("export_run", "export_one_run"),
+        ("add_workers", "add_drain_workers"),
+        ("resume_run", "reopen_and_drain"),
+        ("cancel_run", "cancel_one_run"),
+        ("verify_run", "verify_one_run"),
+    ],
+)
+def test_an_unknown_run_is_refused_by_name(made: Location, job: str, op: str):
+    assert "no-such-run" in made.refusal(made.run(job, ops=on("no-such-run", op)))
