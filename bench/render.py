@@ -81,12 +81,14 @@ def sample_page(kind: str, index: int) -> Page:
             "<tr>" + "".join(f"<td>{c}" for c in cells) + "".join(f'<td class="n">{c}' for c in amounts) + "</tr>"
         )
     title = "請求書" if japanese else "Invoice"
+    buyer = "株式会社見本商事 御中" if japanese else "Sample Trading Company, 12 Main Street"
+    sum_shown = shown("", "total", f"{total / 100:,.2f}")
     body = (
         f"<h1>{title} {shown('', 'number', f'R-{index:06d}')}</h1>"
-        f"<p>{shown('', 'buyer', '株式会社見本商事 御中' if japanese else 'Sample Trading Company, 12 Main Street')}</p>"
+        f"<p>{shown('', 'buyer', buyer)}</p>"
         "<table><thead><tr><th>#<th>Item<th class=n>Quantity<th class=n>Price<th class=n>Amount</tr></thead>"
         f"<tbody>{''.join(rows)}"
-        f'<tr class="sum"><td colspan=4>Total<td class="n">{shown("", "total", f"{total / 100:,.2f}")}</tr></tbody></table>'
+        f'<tr class="sum"><td colspan=4>Total<td class="n">{sum_shown}</tr></tbody></table>'
     )
     return Page(body, _STYLE.format(family=family), "ja" if japanese else "en", title, "Sample", tuple(log.prints))
 

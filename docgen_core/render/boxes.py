@@ -26,6 +26,8 @@ SPECIMEN_NOTE = "Specimen: synthetic document, not for payment"
 CREATOR = "docgen"
 BOX_PLACES = 3
 """Decimal places of a published coordinate: a thousandth of a point is a 3,000th of a pixel at 24 dpi."""
+EDGE_POINTS = 0.5
+"""So far a character's advance may reach over the paper's edge; its ink is narrower."""
 _LINE_END_HYPHEN = "\x02"
 """What pdfium gives for a hyphen at the end of a line."""
 
@@ -161,7 +163,8 @@ def _fragments(
     chars, boxes = characters
     targets, rects = links
     across, up = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
-    outside = np.flatnonzero((across < 0) | (across > size[0]) | (up < 0) | (up > size[1]))
+    over = EDGE_POINTS
+    outside = np.flatnonzero((boxes[:, 0] < -over) | (boxes[:, 2] > size[0] + over) | (up < 0) | (up > size[1]))
     if len(outside):
         lost = "".join(chars[index] for index in outside[:20])
         raise RenderFailed(f"page {number}: {lost!r} is printed outside the page; give the layout more room")

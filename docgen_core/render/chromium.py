@@ -49,11 +49,12 @@ _APPLICATIONS = (
 
 # Nothing comes from outside the document, and nothing in it runs.
 _POLICY = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'"
+_DEFAULT_FONT = f"font-family:{','.join(repr(family) for family in DEFAULT_STACK)}"
 _LIVE_PAGE = (
     f'<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     '<style id="docgen-base">@media screen{body{display:none}}'  # no layout but the print's
     "html{-webkit-print-color-adjust:exact;print-color-adjust:exact}"
-    f"body{{margin:0;font-family:{','.join(repr(family) for family in DEFAULT_STACK)}}}"
+    f"html{{{_DEFAULT_FONT}}}@page{{{_DEFAULT_FONT}}}body{{margin:0}}"
     "a[href^='golden:']{color:inherit;text-decoration:none}"
     '</style><style id="docgen-page"></style></head><body></body></html>'
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +28,6 @@ LINE_METRICS = "ascent-override:95%;descent-override:25%;line-gap-override:0%"
 """One ascent and descent for every face (of the em): a line does not grow where faces mix, and a
 value's box has the same height in any of them."""
 
-_FAMILY_DECLARATION = re.compile(r"font(?:-family)?\s*:\s*([^;}]*)", re.IGNORECASE)
 _WHITE_SPACE = frozenset("\t\n\r")
 """Collapses to a space in print; no face needs to draw it."""
 
@@ -130,17 +128,6 @@ class FaceSet:
             missing = {char for char in missing if ord(char) not in covered}
         if missing:
             raise GlyphMissing(normal, missing)
-
-    def stack(self, family_list: str) -> tuple[str, ...]:
-        """The bundled families that a CSS `font-family` value (or `font` shorthand) names, in its order."""
-        named = re.findall(r"'([^']*)'|\"([^\"]*)\"|([^,'\"]+)", family_list)
-        wanted = ("".join(parts).strip() for parts in named)
-        return tuple(name for name in wanted if name in self.families)
-
-    def stacks(self, css: str) -> tuple[tuple[str, ...], ...]:
-        """Every stack that a style declares, each once, in order; the default first."""
-        found = (self.stack(declared) for declared in _FAMILY_DECLARATION.findall(css))
-        return tuple(dict.fromkeys([DEFAULT_STACK, *(stack for stack in found if stack)]))
 
     def css(self, families: Iterable[str]) -> str:
         """The `@font-face` rules of these families."""

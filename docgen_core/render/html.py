@@ -1,4 +1,4 @@
-"""From a record to a page: one template environment, and the log of every golden value printed.
+"""From a record to a page: what a page is, and the log of every golden value printed on it.
 
 A golden value is printed through `PrintLog.show`, which wraps it in a link that names it
 (`golden:TABLE/ROW_KEY/COLUMN/OCCURRENCE`); the print then holds a link annotation on each
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from unicodedata import normalize
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
@@ -51,7 +52,8 @@ class PrintLog:
     _seen: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
     def show(self, table: str, row_key: str, column: str, text: str, value: str) -> Markup:
-        """The markup that prints `text` and marks it as golden `value`; empty text prints nothing."""
+        """The markup that prints `text` (in NFC) and marks it as golden `value`; empty text prints nothing."""
+        text = normalize("NFC", text)
         if not text:
             return Markup("")
         key = (table, row_key, column)

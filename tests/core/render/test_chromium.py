@@ -1,0 +1,283 @@
+"""The browser: how it is found, what it refuses, and what happens when it hangs, dies or grows old."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docgen_core.errors import BrowserMissing, RenderFailed, UsageError
+from docgen_core.render import chromium
+from docgen_core.render.chromium import Renderer, chromium_version, find_chromium
+
+LIVED_DOCUMENTS = 150
+GROWTH_BYTES = 120 * 1024 * 1024
+ENDED_SECONDS = 30
+
+
+def _alive(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _wait_until_ended(process_ids: list[int]) -> None:
+    deadline = time.monotonic() + ENDED_SECONDS
+    while left := [process_id for process_id in process_ids if _alive(process_id)]:
+        assert time.monotonic() < deadline, f"still alive: {left}"
+        time.sleep(0.05)
+
+
+def _program(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def own(paper: Any) -> Iterator[Renderer]:
+    """A renderer of the test's own, to be ill-treated."""
+    with Renderer(print_seconds=20) as renderer:
+        renderer.render(paper.page("<p>warm</p>"), document_id="warm", subject="s")
+        yield renderer
+
+
+class TestFinding:
+    @pytest.fixture(autouse=True)
+    def bare_machine(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("DOCGEN_CHROMIUM", raising=False)
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+        monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "downloads"))
+        monkeypatch.setattr(chromium, "_APPLICATIONS", ())
+
+    def test_no_browser_says_how_to_get_one(self) -> None:
+        with pytest.raises(BrowserMissing, match="playwright install --with-deps chromium"):
+            find_chromium()
+
+    def test_the_headless_shell_comes_first_then_downloads_then_browsers(self, tmp_path: Path) -> None:
+        expected = [
+            _program(tmp_path, "bin/google-chrome"),
+            _program(tmp_path, "bin/chromium"),
+            _program(tmp_path, "downloads/chromium-1200/chrome-linux/chrome"),
+            _program(tmp_path, "downloads/chromium_headless_shell-999/chrome-linux/headless_shell"),
+            _program(tmp_path, "downloads/chromium_headless_shell-1200/chrome-linux/headless_shell"),
+            _program(tmp_path, "bin/chromium-headless-shell"),
+        ]
+        while expected:
+            assert find_chromium() == expected[-1]
+            expected.pop().unlink()
+
+    def test_a_named_browser_wins(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        _program(tmp_path, "bin/chromium-headless-shell")
+        named = _program(tmp_path, "mine/browser")
+        monkeypatch.setenv("DOCGEN_CHROMIUM", str(named))
+        assert find_chromium() == named
+
+    def test_a_named_browser_that_is_not_there_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DOCGEN_CHROMIUM", "/nowhere/browser")
+        with pytest.raises(BrowserMissing, match="DOCGEN_CHROMIUM names '/nowhere/browser'"):
+            find_chromium()
+
+    def test_a_version_is_asked_of_the_browser(self, tmp_path: Path) -> None:
+        talking = _program(tmp_path, "talking")
+        talking.write_text("#!/bin/sh\necho 'Chromium 99.0.1'\n")
+        assert chromium_version(talking) == "Chromium 99.0.1"
+        broken = _program(tmp_path, "broken")
+        broken.write_text("#!/bin/sh\nexit 3\n")
+        with pytest.raises(BrowserMissing, match="does not run"):
+            chromium_version(broken)
+
+
+def test_a_program_that_is_no_browser_fails_in_one_line(tmp_path: Path, paper: Any) -> None:
+    fake = _program(tmp_path, "fake")
+    fake.write_text("#!/bin/sh\necho 'no display here' >&2\nexit 1\n")
+    with pytest.raises(RenderFailed, match="did not start: no display here") as failed, Renderer(fake) as renderer:
+        renderer.render(paper.page("<p>x</p>"), document_id="d", subject="s")
+    assert isinstance(failed.value, RenderFailed) and not isinstance(failed.value, UsageError)
+    assert "\n" not in str(failed.value)
+
+
+@pytest.fixture
+def outside() -> Iterator[tuple[str, list[str]]]:
+    """A server on this machine, and the paths it was asked for."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        server.shutdown()
+        thread.join()
+
+
+HOSTILE = (
+    "<script>document.body.textContent = 'changed'</script>",
+    "<img src=x onerror=\"document.body.textContent = 'changed'\">",
+    "<svg onload=\"document.body.textContent = 'changed'\"></svg>",
+    '<img src="{url}/img.png">',
+    '<iframe src="{url}/frame.html"></iframe>',
+    '<object data="{url}/object.svg"></object>',
+    '<link rel="stylesheet" href="{url}/link.css">',
+    '<meta http-equiv="refresh" content="0;url={url}/refresh">',
+    '<base href="{url}/base/">',
+    '<video src="{url}/video.mp4" autoplay></video>',
+    "<style>@import url({url}/import.css); p {{ background: url({url}/background.png) }}</style>",
+    "<style>@font-face {{ font-family: Away; src: url({url}/font.woff2) }}"
+    "i {{ font-family: Away, 'Docgen Sans' }}</style><i>x</i>",
+    '<a ping="{url}/ping"></a>',
+    '<img src="file:///etc/hostname">',
+)
+
+
+@pytest.mark.parametrize("markup", HOSTILE)
+def test_nothing_in_a_document_runs_or_fetches(
+    draw: Callable, new_paper: Any, words: Callable, outside: tuple[str, list[str]], markup: str
+) -> None:
+    url, asked = outside
+    paper = new_paper()
+    rendered = draw(paper.page(f"<p>{paper.show('item', 'before')}</p>{markup.format(url=url)}<p>after</p>"))
+    printed = [word.text for word in words(rendered.pdf)[0]]
+    assert printed[0] == "before" and printed[-1] == "after" and "changed" not in printed
+    clean = new_paper()
+    assert draw(clean.page("<p>next</p>")).pages == 1
+    assert asked == []
+
+
+def test_one_document_leaves_nothing_to_the_next(draw: Callable, new_paper: Any) -> None:
+    plain = new_paper()
+    page = plain.page(f"<h1>{plain.show('number', 'R-1')}</h1><p>text</p>", style="")
+    first = draw(page).pdf
+    other = new_paper()
+    draw(other.page("<style>*{color:red;font-size:30pt}</style><p>loud</p>", "@page{size:A5 landscape}", lang="ja"))
+    assert draw(page).pdf == first
+
+
+def test_a_browser_that_died_is_replaced(own: Renderer, paper: Any) -> None:
+    page = paper.page(f"<p>{paper.show('item', 'text')}</p>")
+    before = own.render(page, document_id="d", subject="s")
+    old = own.process_ids()
+    for process_id in old:
+        os.kill(process_id, signal.SIGKILL)
+    assert own.render(page, document_id="d", subject="s") == before
+    assert not set(old) & set(own.process_ids())
+
+
+def test_a_print_that_hangs_is_tried_again_in_a_fresh_browser(paper: Any) -> None:
+    page = paper.page(f"<p>{paper.show('item', 'text')}</p>")
+    with Renderer(print_seconds=4) as renderer:
+        before = renderer.render(page, document_id="d", subject="s")
+        old = renderer.process_ids()
+        for process_id in old:
+            os.kill(process_id, signal.SIGSTOP)
+        assert renderer.render(page, document_id="d", subject="s") == before
+        _wait_until_ended(old)
+
+
+def test_a_print_that_hangs_twice_fails_and_the_renderer_lives(paper: Any) -> None:
+    endless = paper.page("<p>" + "word " * 400_000 + "</p>")
+    short = type(paper)()
+    with Renderer(print_seconds=0.7) as renderer:
+        with pytest.raises(RenderFailed, match=r"document d-9 was not printed in two browsers: .* in 0\.7 s"):
+            renderer.render(endless, document_id="d-9", subject="s")
+        renderer._print_seconds = 20
+        assert renderer.render(short.page("<p>x</p>"), document_id="d", subject="s").pages == 1
+
+
+def test_a_browser_is_replaced_after_so_many_prints(paper: Any) -> None:
+    page = paper.page("<p>x</p>")
+    with Renderer(prints_per_browser=2) as renderer:
+        seen = []
+        for _ in range(4):
+            renderer.render(page, document_id="d", subject="s")
+            seen.append(frozenset(renderer.process_ids()))
+        assert seen[0] == seen[1] and seen[2] == seen[3]
+        assert not seen[0] & seen[2]
+        _wait_until_ended(list(seen[0]))
+
+
+def test_a_browser_that_grew_is_replaced(paper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chromium, "BROWSER_BYTES", 1)
+    monkeypatch.setattr(chromium, "PRINTS_PER_LOOK", 1)
+    page = paper.page("<p>x</p>")
+    with Renderer() as renderer:
+        renderer.render(page, document_id="d", subject="s")
+        old = renderer.process_ids()
+        renderer.render(page, document_id="d", subject="s")
+        assert not set(old) & set(renderer.process_ids())
+
+
+def test_nothing_is_left_after_closing(paper: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Renderer() as renderer:
+        renderer.render(paper.page("<p>x</p>"), document_id="d", subject="s")
+        started = renderer.process_ids()
+        assert started and all(_alive(process_id) for process_id in started)
+    _wait_until_ended(started)
+    assert list(tmp_path.iterdir()) == []
+
+
+PRINTING = textwrap.dedent(
+    """
+    from docgen_core.render.chromium import Renderer
+    from docgen_core.render.html import Page
+    page = Page("<p>" + "word " * 4000, "", "en", "t", "a", ())
+    with Renderer() as renderer:
+        renderer.render(page, document_id="d", subject="s")
+        print(*renderer.process_ids(), flush=True)
+        while True:
+            renderer.render(page, document_id="d", subject="s")
+    """
+)
+
+
+def test_a_killed_worker_leaves_no_browser_and_its_profile_is_swept(tmp_path: Path, paper: Any) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    worker = subprocess.Popen([sys.executable, "-c", PRINTING], stdout=subprocess.PIPE, text=True, env=environment)
+    assert worker.stdout is not None
+    with worker.stdout:
+        browsers = [int(process_id) for process_id in worker.stdout.readline().split()]
+    assert browsers and all(_alive(process_id) for process_id in browsers)
+    assert {os.getpgid(process_id) for process_id in browsers}.isdisjoint({os.getpgid(worker.pid)})
+    worker.kill()
+    worker.wait()
+    _wait_until_ended(browsers)
+    left = list(tmp_path.glob("docgen-chromium-*"))
+    assert left
+    follower = PRINTING.replace("while True:", "for _ in range(0):")
+    subprocess.run([sys.executable, "-c", follower], env=environment, check=True, capture_output=True)
+    assert list(tmp_path.glob("docgen-chromium-*")) == []
+
+
+def test_a_browser_that_lives_long_does_not_grow(paper: Any) -> None:
+    rows = "".join(f"<tr><td>{paper.show('item', f'Item {n}', row=str(n))}<td>{n * 7}.00" for n in range(25))
+    page = paper.page(f"<table>{rows}</table>")
+    with Renderer() as renderer:
+        for count in range(1, LIVED_DOCUMENTS + 1):
+            renderer.render(page, document_id=f"d-{count}", subject="s")
+            if count == LIVED_DOCUMENTS // 3:
+                settled, first = renderer.private_bytes(), renderer.process_ids()
+        assert settled is not None
+        assert renderer.private_bytes() - settled < GROWTH_BYTES
+        assert set(first) & set(renderer.process_ids())
