@@ -30,14 +30,27 @@ PATIENCE_SECONDS = 120.0
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
-_retry_busy = Retrying(
-    retry=retry_if_exception(lambda error: isinstance(error, sqlite3.Error) and _primary_code(error) in _BUSY),
-    wait=wait_random_exponential(multiplier=0.005, max=0.25),
-    stop=stop_after_delay(PATIENCE_SECONDS),
-    reraise=True,
-)
 _inherited: list[sqlite3.Connection] = []
 """Connections made before a fork, kept open: closing one here would disturb the parent's file."""
+
+
+class _Slot:
+    """One thread's connection, closed when the thread ends."""
+
+    __slots__ = ("__weakref__", "connection", "pid")
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.pid = os.getpid()
+
+    def close(self) -> None:
+        if self.pid == os.getpid():
+            self.connection.close()
+        else:
+            _inherited.append(self.connection)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class Connections:
@@ -51,9 +64,15 @@ class Connections:
         """
         self._path, self._version, self._schema = path, version, schema
         self._local = threading.local()
-        self._open: WeakSet[_Connection] = WeakSet()
+        self._open: WeakSet[_Slot] = WeakSet()
         self._lock = threading.Lock()
         self._closed = False
+        self._patiently = Retrying(
+            retry=retry_if_exception(_is_busy),
+            wait=wait_random_exponential(multiplier=0.005, max=0.25),
+            stop=stop_after_delay(PATIENCE_SECONDS),
+            reraise=True,
+        )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -86,38 +105,33 @@ class Connections:
         """Close every thread's connection; later use raises `StateUnusable`."""
         with self._lock:
             self._closed = True
-            for connection in list(self._open):
-                if connection.pid == os.getpid():
-                    connection.close()
+            for slot in list(self._open):
+                slot.close()
             self._open.clear()
 
     def _attempt(self, call: Callable[[], T]) -> T:
         try:
-            return _retry_busy(call)
+            return self._patiently(call)
         except sqlite3.Error as error:
             raise _explained(error, self._path) from error
 
     def _connection(self) -> sqlite3.Connection:
         if self._closed:
             raise StateUnusable(f"state {self._path} is closed")
-        connection: _Connection | None = getattr(self._local, "connection", None)
-        if connection is not None and connection.pid != os.getpid():
-            _inherited.append(connection)
-            connection = None
-        if connection is None:
-            connection = self._connect()
-            self._local.connection = connection
+        slot: _Slot | None = getattr(self._local, "slot", None)
+        if slot is None or slot.pid != os.getpid():
+            slot = _Slot(self._connect())
+            self._local.slot = slot
             with self._lock:
-                self._open.add(connection)
-        return connection
+                self._open.add(slot)
+        return slot.connection
 
-    def _connect(self) -> _Connection:
+    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._path,
             timeout=BUSY_TIMEOUT_SECONDS,
             isolation_level=None,
             check_same_thread=False,
-            factory=_Connection,
         )
         try:
             if not self._is_ours(connection):
@@ -163,12 +177,8 @@ class Connections:
             raise
 
 
-class _Connection(sqlite3.Connection):
-    """A connection that knows its process and can be referred to weakly, so that it ends with its thread."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self.pid = os.getpid()
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.Error) and _primary_code(error) in _BUSY
 
 
 def _primary_code(error: sqlite3.Error) -> int:
