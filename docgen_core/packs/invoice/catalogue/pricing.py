@@ -35,10 +35,16 @@ def product_of(factors: Iterable[Decimal]) -> Decimal:
 
 
 def ask(amount: Decimal, bands: Sequence[Band], minor_units: int) -> Asked:
-    """The customary price nearest to `amount`; never below one step of its band."""
-    band = next(band for band in bands if band.limit is None or amount < band.limit)
+    """The customary price nearest to `amount`; a dearer amount never asks less.
+
+    At least one step of its band, and at least what the band below asks at its limit.
+    """
+    index = next(i for i, band in enumerate(bands) if band.limit is None or amount < band.limit)
+    band = bands[index]
     steps = _EXACT.divide(amount, band.step).to_integral_value(ROUND_HALF_UP)
-    price = max(_EXACT.multiply(steps, band.step) - band.less, band.step)
+    price = max(_EXACT.multiply(steps, band.step) - band.less, band.step - band.less)
+    if index and (limit := bands[index - 1].limit) is not None:
+        price = max(price, limit - bands[index - 1].less)
     places = max(minor_units, _places(band.step), _places(band.less))
     return Asked(price.quantize(Decimal(1).scaleb(-places), context=_EXACT), places)
 

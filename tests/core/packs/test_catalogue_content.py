@@ -1,0 +1,371 @@
+"""The texts of every product there can be, in every language: complete, native, printable, nobody's trademark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import pytest
+
+from docgen_core.packs.invoice.catalogue import content
+from docgen_core.packs.invoice.catalogue.assortment import name_key
+
+LANGUAGES = ("en", "de", "ja")
+NAME_LIMIT = 85
+RECEIPT_NAME_LIMIT = 44
+"""Two lines of an 80 mm receipt."""
+DESCRIPTION_LIMIT = 170
+FEWEST_PRODUCTS_OF_A_NICHE = 60
+
+PRINTABLE = re.compile(r"[\u0020-\u007e\u00a0-\u017f\u2013\u2014\u2018\u2019\u201c-\u201e\u2022\u2026\u20acµΩ]*")
+"""Latin-1, Latin Extended-A and common punctuation; Japanese adds JIS X 0208."""
+PLACEHOLDER = re.compile(r"[{}<>]|\b(null|none|todo|tbd|lorem|product \d|artikel \d)\b|\.\.|  | ,|、、|,,|\s$", re.I)
+CONTACT = re.compile(r"@|www|https?:|\.(com|de|jp|net)\b|\bDE\d{2} ?\d{4}|\+?\d{2,4}[-/ ]\d{3,4}[-/ ]\d{4}")
+MARKETING = re.compile(
+    r"\b(best(?! before)|premium|ultimate|world-class|amazing|perfect|unique|leading|innovative|high-quality|"
+    r"beste[rsn]?|einzigartig|hochwertig|innovativ|perfekt|führend)\b|最高級|究極|業界随一|驚き|大人気",
+    re.I,
+)
+TRADEMARKS = re.compile(
+    r"\b(skf|fag|ina|nsk|ntn|timken|bosch|rexroth|parker|festo|sandvik|iscar|kennametal|simmerring|inbus|teflon|"
+    r"viton|kevlar|hailo|tesa|uhu|edding|pilot|pentel|leitz|post-it|scotch|nutella|coca|pepsi|fanta|sprite|"
+    r"red bull|tempo|zewa|persil|nivea|colgate|microsoft|windows|office 365|azure|aws|google|oracle|sap|datev|"
+    r"linux|vmware|cisco|citrix|kärcher|karcher|hilti|pop-tart|kleenex|velcro|tupperware)\b|"
+    r"シャーピン|セロテープ|マジックテープ|ポストイット|キャタピラー|シーチキン|ウォシュレット",
+    re.I,
+)
+LOANWORDS = frozenset(
+    [
+        "aloe",
+        "altin",
+        "arabica",
+        "backend",
+        "bitter",
+        "blank",
+        "block",
+        "braeburn",
+        "brie",
+        "business",
+        "butter",
+        "cabernet",
+        "calcium",
+        "camembert",
+        "cappuccino",
+        "ccmt",
+        "chardonnay",
+        "cheddar",
+        "cnmg",
+        "cola",
+        "container",
+        "croissant",
+        "dashboard",
+        "dcmt",
+        "delicious",
+        "dill",
+        "dnmg",
+        "double",
+        "epdm",
+        "espresso",
+        "extra",
+        "falafel",
+        "feta",
+        "firewall",
+        "fuji",
+        "gala",
+        "gantt",
+        "gateway",
+        "gerbera",
+        "ginger",
+        "golden",
+        "gouda",
+        "graffiti",
+        "granny",
+        "hosting",
+        "hummus",
+        "hydrant",
+        "installation",
+        "junior",
+        "kiwis",
+        "lemon",
+        "linoleum",
+        "magnesium",
+        "marker",
+        "medium",
+        "merlot",
+        "mini",
+        "mobile",
+        "module",
+        "mozzarella",
+        "multivitamin",
+        "omega",
+        "orange",
+        "pale",
+        "permanent",
+        "phishing",
+        "pink",
+        "popcorn",
+        "portal",
+        "portion",
+        "ptfe",
+        "quiche",
+        "quinoa",
+        "radial",
+        "region",
+        "rhododendron",
+        "riesling",
+        "ring",
+        "roaming",
+        "rose",
+        "sack",
+        "sandwich",
+        "sauvignon",
+        "senior",
+        "shampoo",
+        "shore",
+        "sign",
+        "simulation",
+        "single",
+        "smith",
+        "snack",
+        "snmg",
+        "spaghetti",
+        "standard",
+        "still",
+        "switch",
+        "team",
+        "tnmg",
+        "tonic",
+        "trunk",
+        "ucfl",
+        "user",
+        "vannamei",
+        "vcpu",
+        "vitamin",
+        "vnmg",
+        "water",
+        "winter",
+        "wnmg",
+        "workshop",
+        "wrap",
+        "zone",
+        "zucchini",
+    ]
+)
+"""Words and codes of the German trade that are English ones too; a new one is admitted here by hand."""
+ROMAN_IN_JAPANESE = frozenset({"min"})
+
+
+@dataclass(frozen=True)
+class Told:
+    kind: str
+    receipt: bool
+    niche: str
+    family: content.Family
+    name: str
+    descriptions: tuple[str, ...]
+
+
+def every_product(language: str) -> Iterator[Told]:
+    """Every combination that can be sold, under every name pattern."""
+    for kind in content.types_in(language):
+        texts = content.texts(language, kind.name)
+        for niche, families in kind.niches.items():
+            for family in families:
+                told = texts[niche, family.name]
+                for index in range(family.combinations):
+                    positions = family.combination(index)
+                    if not family.sold(positions):
+                        continue
+                    slots = {"series": "XR"} | {axis: told.axes[axis][at] for axis, at in positions.items()}
+                    for pattern in told.names:
+                        yield Told(
+                            kind.name,
+                            kind.document_kind == "receipt",
+                            niche,
+                            family,
+                            pattern.format_map(slots).strip(),
+                            tuple(text.format_map(slots).strip().replace("..", ".") for text in told.texts),
+                        )
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def told(request: pytest.FixtureRequest) -> tuple[str, list[Told]]:
+    return request.param, list(every_product(request.param))
+
+
+def complaints(lines: Iterator[str]) -> list[str]:
+    return list(islice(lines, 12))
+
+
+def sentences(products: list[Told]) -> set[str]:
+    return {text for product in products for text in (product.name, *product.descriptions)}
+
+
+def all_notes(language: str) -> set[str]:
+    return {
+        note
+        for kind in content.types_in(language)
+        for told in content.texts(language, kind.name).values()
+        for note in told.notes
+    }
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_business_type_is_told_in_every_language(language: str) -> None:
+    assert {kind.name for kind in content.types_in(language)} == set(content.business_types())
+
+
+def test_a_niche_never_gives_two_products_one_name(told: tuple[str, list[Told]]) -> None:
+    language, products = told
+    first: dict[tuple[str, str], str] = {}
+    clashes = []
+    for product in products:
+        texts = content.texts(language, product.kind)[product.niche, product.family.name]
+        if len(texts.names) > 1:
+            continue
+        key = (product.niche, name_key(product.name))
+        if key in first:
+            clashes.append(f"{product.niche}: {product.name} ({product.family.name}, {first[key]})")
+        first[key] = product.family.name
+    assert clashes[:12] == []
+
+
+def test_name_patterns_mention_every_attribute_that_varies(told: tuple[str, list[Told]]) -> None:
+    language, _ = told
+    for kind in content.types_in(language):
+        for (niche, family), text in content.texts(language, kind.name).items():
+            axes = next(f for f in kind.niches[niche] if f.name == family).axes
+            varying = {axis for axis, values in axes.items() if len(values) > 1}
+            for pattern in text.names:
+                assert varying <= set(re.findall(r"{(\w+)}", pattern)), (language, niche, family)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_niches_are_deep(language: str) -> None:
+    for kind in content.types_in(language):
+        for niche, families in kind.niches.items():
+            sold = sum(
+                family.sold(family.combination(index)) for family in families for index in range(family.combinations)
+            )
+            assert sold >= FEWEST_PRODUCTS_OF_A_NICHE, (kind.name, niche, sold)
+
+
+def test_texts_are_complete_plain_and_short(told: tuple[str, list[Told]]) -> None:
+    language, products = told
+    assert complaints(p.name for p in products if not p.name or PLACEHOLDER.search(p.name)) == []
+    assert complaints(t for p in products for t in p.descriptions if PLACEHOLDER.search(t)) == []
+    too_long = (p.name for p in products if len(p.name) > (RECEIPT_NAME_LIMIT if p.receipt else NAME_LIMIT))
+    assert complaints(too_long) == []
+    assert complaints(t for p in products for t in p.descriptions if not 8 <= len(t) <= DESCRIPTION_LIMIT) == []
+    stop = "。" if language == "ja" else "."
+    ends = {text for product in products for text in product.descriptions} | all_notes(language)
+    assert complaints(text for text in sorted(ends) if not text.endswith(stop)) == []
+
+
+def test_texts_carry_no_contact_marketing_or_trademark(told: tuple[str, list[Told]]) -> None:
+    language, products = told
+    texts = sorted(sentences(products) | all_notes(language))
+    for pattern in (CONTACT, MARKETING, TRADEMARKS):
+        assert complaints(text for text in texts if pattern.search(text)) == []
+
+
+def test_texts_are_printable_with_the_bundled_faces(told: tuple[str, list[Told]]) -> None:
+    language, products = told
+    units = {unit for forms in content.language(language).units.values() for unit in forms}
+    for text in sorted(sentences(products) | all_notes(language) | units):
+        for char in text:
+            if PRINTABLE.fullmatch(char):
+                continue
+            assert language == "ja", (char, text)
+            char.encode("shift_jis")
+
+
+def test_german_texts_hold_no_english() -> None:
+    words = re.compile(r"[A-Za-zÄÖÜäöüßéèç]{4,}")
+    english = {
+        word.lower()
+        for product in every_product("en")
+        for text in (product.name, *product.descriptions)
+        for word in words.findall(text)
+    }
+    found: dict[str, str] = {}
+    for product in every_product("de"):
+        for text in (product.name, *product.descriptions):
+            for word in words.findall(text):
+                if word.lower() in english and word.lower() not in LOANWORDS:
+                    found.setdefault(word.lower(), product.name)
+    assert found == {}
+
+
+def test_german_measures_have_a_decimal_comma() -> None:
+    strength_or_thousands = re.compile(r"\b(4\.8|8\.8|10\.9|12\.9|1\.4571|[1-9]\.000|[125]\.[25]00)\b")
+    for product in every_product("de"):
+        rest = strength_or_thousands.sub("", product.name)
+        assert not re.search(r"\d\.\d", rest), product.name
+
+
+def test_japanese_texts_are_japanese() -> None:
+    kana_or_kanji = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+    foreign = re.compile(r"[A-Za-z]*[a-z]{3,}[A-Za-z]*")
+    for product in every_product("ja"):
+        assert kana_or_kanji.search(product.name), product.name
+        for text in (product.name, *product.descriptions):
+            words = {word.lower() for word in foreign.findall(text)} - ROMAN_IN_JAPANESE
+            assert not words, (text, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_units_are_printed_as_the_language_prints_them(language: str) -> None:
+    traded = {
+        local.unit if (local := place.units.get(family.unit)) else family.unit
+        for place in content.jurisdictions().values()
+        if place.language == language
+        for kind in content.types_in(language)
+        for families in kind.niches.values()
+        for family in families
+    }
+    speech = content.language(language)
+    assert traded <= set(speech.units)
+    assert traded <= set(content.unit_codes())
+    if language == "ja":
+        own = {
+            text.unit
+            for kind in content.types_in("ja")
+            for text in content.texts("ja", kind.name).values()
+            if text.unit is not None
+        }
+        assert all(re.search(r"[\u3040-\u30ff\u4e00-\u9fff]", unit) for unit in own)
+
+
+@pytest.mark.parametrize(
+    ("language", "unit", "forms"),
+    [
+        ("de", "piece", {"Stk.", "Stück", "St."}),
+        ("en", "piece", {"pcs", "ea", "each"}),
+        ("ja", "piece", {"個"}),
+        ("ja", "hour", {"時間"}),
+        ("de", "hour", {"Std.", "h"}),
+    ],
+)
+def test_common_units(language: str, unit: str, forms: set[str]) -> None:
+    assert set(content.language(language).units[unit]) == forms
+
+
+def test_customs_chapters_suit_the_trade() -> None:
+    chapters = {
+        "industrial_supplies": {"27", "34", "40", "73", "82", "84"},
+        "food_wholesale": {"02", "03", "04", "07", "08", "09", "11", "16", "17", "18", "20", "21", "22"},
+        "office_supplies": {"38", "39", "44", "48", "82", "83", "94", "96"},
+    }
+    for name, allowed in chapters.items():
+        for families in content.business_types()[name].niches.values():
+            assert {family.hs[:2] for family in families if family.goods and family.hs} <= allowed
+
+
+def test_measures_take_the_language_form() -> None:
+    assert content.language("de").measure("1.5 l") == "1,5 l"
+    assert content.language("ja").measure("1.5 mm") == "1.5mm"
+    assert content.language("ja").measure("DN 25") == "DN 25"
+    assert content.language("en").measure("1.5 mm") == "1.5 mm"
