@@ -52,8 +52,8 @@ def render_page(invoice: Invoice) -> Page:
 
     Raises KeyError for a layout, paper or language that there is not.
     """
-    sheet = Sheet(invoice)
     strip = tape.Tape()
+    sheet = Sheet(invoice, fold=strip.wrap if invoice.identity.paper == RECEIPT else None)
     body = _environment().get_template(f"{invoice.layout}.html").render(_body_names(sheet, strip))
     height = strip.height_mm if invoice.identity.paper == RECEIPT else None
     prefix, middle, suffix = _page_of(sheet)

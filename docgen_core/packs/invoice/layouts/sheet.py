@@ -70,13 +70,13 @@ class Cells:
         Args:
             column: Column of the row's table.
             form: `symbol` prints an amount with its currency.
-            wrap: Breaks the text into lines where a layout cannot leave it to the browser.
+            wrap: Breaks the text into lines, instead of the sheet's own way.
         """
-        text = self._sheet.text(column, self._row[column], form)
+        text = self._sheet.text(column, self._row[column], form, wrap)
         if not text:
             return NOTHING
         value = tables.value_of(self._sheet.invoice, self._table, self.row_key, column)
-        return self._sheet.log.show(self._table, self.row_key, column, wrap(text) if wrap else text, value)
+        return self._sheet.log.show(self._table, self.row_key, column, text, value)
 
     def __getitem__(self, column: str) -> Any:
         """The golden value itself, for a template to decide by; never to print."""
@@ -90,8 +90,10 @@ class Cells:
 class Sheet:
     """An invoice on the way to its page. One per page; it owns the print log."""
 
-    def __init__(self, invoice: Invoice) -> None:
+    def __init__(self, invoice: Invoice, fold: Callable[[str], str] | None = None) -> None:
+        """`fold` breaks texts into lines where a layout cannot leave it to the browser."""
         self.invoice = invoice
+        self._fold = fold
         self.log = PrintLog()
         self.language = invoice.locale.split("-")[0]
         self.w = words_for(self.language, invoice.identity.logo_seed)
@@ -103,7 +105,7 @@ class Sheet:
         self.taxes = [Cells(self, "tax_lines", row) for row in golden["tax_lines"]]
         self._yen_suffix = self.language == "ja" and self.habits.chance("yen_suffix", 400)
 
-    def text(self, column: str, value: object, form: str) -> str:
+    def text(self, column: str, value: object, form: str, wrap: Callable[[str], str] | None = None) -> str:
         """`value` as the column is printed; empty for a null."""
         locale = self.invoice.locale
         if value is None:
@@ -111,7 +113,8 @@ class Sheet:
         if isinstance(value, date):
             return locales.date_text(value, locale, self.invoice.identity.date_style)
         if not isinstance(value, Decimal):
-            return str(value)
+            fold = wrap or self._fold
+            return fold(str(value)) if fold else str(value)
         if column in PERCENTS:
             return _percent(value, locale)
         if column in QUANTITIES:

@@ -43,8 +43,8 @@ def width_em(text: str) -> float:
 
 
 def _printed_em(markup: str) -> float:
-    """Width in em of what a piece of markup prints."""
-    return width_em(unescape(_TAG.sub("", markup)))
+    """Width in em of the widest line that a piece of markup prints."""
+    return max(map(width_em, unescape(_TAG.sub("", markup)).split("\n")))
 
 
 def wrapped(text: str, width: float) -> str:
