@@ -87,7 +87,6 @@ def stop_when_closed(stream: BinaryIO, stop: threading.Event, *, grace_seconds: 
 
     Watches from a daemon thread. Only a process that leads its own session ends its group.
     """
-
     descriptor = stream.fileno()
 
     def watch() -> None:
