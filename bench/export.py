@@ -44,22 +44,7 @@ PROMISED_PEAK_MB = 400
 PROMISED_SHARE_OF_COPY = 0.5
 PROMISED_TIMES_ROW_BY_ROW = 10
 
-WORDS = [
-    "steel",
-    "bracket",
-    "mounting",
-    "hexagon",
-    "bolt",
-    "panel",
-    "filter",
-    "hose",
-    "industrial",
-    "zinc",
-    "plated",
-    "seal",
-    "bearing",
-    "relay",
-]
+WORDS = ("steel", "bracket", "mounting", "hexagon", "bolt", "panel", "filter", "hose", "zinc", "plated", "seal")
 
 
 def column(field: pa.Field, lines: np.ndarray, seeded: np.random.Generator) -> pa.Array:

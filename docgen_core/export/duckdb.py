@@ -76,6 +76,7 @@ class DuckDBSink(GoldenSink):
         self._session = ExitStack()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._run_id = self._root_sha256 = ""
+        self._registered = False
 
     def begin(self, run_id: str, root_sha256: str) -> None:
         """Lock and open the file, start the transaction, take the run's rows out."""
@@ -107,11 +108,12 @@ class DuckDBSink(GoldenSink):
         return rows
 
     def commit(self) -> None:
-        """Publish in one step, then let go of the file."""
+        """Publish in one step, the view with it, then let go of the file."""
         connection = self._begun()
         with self._errors_told():
+            _make_view(connection)
             connection.commit()
-        self._connection = None
+        self._connection, self._registered = None, True
         self._session.close()
 
     def abort(self) -> None:
@@ -129,10 +131,11 @@ class DuckDBSink(GoldenSink):
 
     def register(self) -> None:
         """Make the view `golden_values`: each printed value once, however often and on however many lines."""
-        if self._path.exists():
+        # A commit made it: opening the file once more could meet a reader for nothing.
+        if not self._registered and self._path.exists():
             with self._locked() as connection:
-                if _columns(connection, EXPORTS) and _columns(connection, BOXES):
-                    connection.execute(_VALUES_DDL)
+                _make_view(connection)
+            self._registered = True
 
     def close(self) -> None:
         """Drop a replacement under way."""
@@ -221,6 +224,11 @@ def _delete_run(connection: duckdb.DuckDBPyConnection, run_id: str) -> None:
         connection.execute(f"DELETE FROM {_quoted(table)} WHERE run_id = ?", [run_id])
 
 
+def _make_view(connection: duckdb.DuckDBPyConnection) -> None:
+    if _columns(connection, EXPORTS) and _columns(connection, BOXES):
+        connection.execute(_VALUES_DDL)
+
+
 def _make_table(connection: duckdb.DuckDBPyConnection, path: Path, table: str, schema: pa.Schema) -> None:
     """Make the table as declared, or find it so; an empty one of other columns is made anew."""
     declared = {field.name: (_sql_type(table, field), field.nullable) for field in schema}
@@ -298,4 +306,4 @@ def _advice(error: Exception) -> str:
         return f"DuckDB's memory is used up; give the sink more, such as ?memory_mb={4 * MEMORY_MB}"
     if isinstance(error, OSError):
         return f"{error.strerror or error}; give this user the right to it, free some space, or name another file"
-    return str(error).splitlines()[0].rstrip(".!") + "; nothing was exported"
+    return str(error).splitlines()[0].rstrip(".!") + "; nothing was changed"

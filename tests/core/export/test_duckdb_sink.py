@@ -128,7 +128,7 @@ def test_a_column_type_with_no_place_is_refused(blobs: BlobStore, file: Path) ->
     sink = pa.BufferOutputStream()
     pa.parquet.write_table(odd.empty_table(), sink)
     seal(blobs, "r1", {"odd": [sink.getvalue().to_pybytes()]})
-    with pytest.raises(UsageError, match="odd.at: a golden column of type timestamp"):
+    with pytest.raises(UsageError, match=r"odd\.at: a golden column of type timestamp"):
         export("r1", blobs, file)
     assert ask(file, "SELECT * FROM duckdb_tables()") == []
 
@@ -186,6 +186,25 @@ def test_case_21_a_session_that_holds_the_file_is_named_in_a_line(blobs: BlobSto
             assert ask(file, "SELECT count(*) FROM orders") == [(1,)]
     export("r1", blobs, file)
     assert ask(file, "SELECT count(*) FROM orders") == [(2,)]
+
+
+def test_a_reader_between_commit_and_register_is_no_matter(blobs: BlobStore, file: Path) -> None:
+    seal(blobs, "r1", orders_and_notes("r1"))
+    with closing(open_sink(str(file))) as sink:
+        with sink.replacing("r1", "0" * 64):
+            sink.write("orders", ORDERS, [])
+        with somebody(file, "reading"):
+            sink.register()
+
+
+def test_a_view_that_was_dropped_is_made_again(blobs: BlobStore, file: Path) -> None:
+    seal(blobs, "r1", {"field_boxes": [encode_shard("field_boxes", FIELD_BOXES, [])]})
+    export("r1", blobs, file)
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("DROP VIEW golden_values")
+    with closing(open_sink(str(file))) as sink:
+        sink.register()
+    assert ask(file, "SELECT count(*) FROM golden_values") == [(0,)]
 
 
 def test_a_session_that_ends_in_time_is_waited_for(blobs: BlobStore, file: Path) -> None:

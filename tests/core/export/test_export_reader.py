@@ -142,9 +142,7 @@ def test_reading_ahead_holds_no_more_than_its_limit(weight: int, ahead: int) -> 
         started.append(item)
         return item
 
-    taken = 0
-    for item in read_ahead(range(30), fetch, lambda _: weight, limit_bytes=5):
-        taken += 1
+    for taken, item in enumerate(read_ahead(range(30), fetch, lambda _: weight, limit_bytes=5), start=1):
         assert item in started
         assert len(started) <= taken + ahead
     assert started.count(29) == 1
