@@ -179,7 +179,7 @@ class Sheet:
         yield from self._tax_totals(bases=bases)
         yield Total("gross", w["gross_total"], NOTHING, "", inv("gross_total", "symbol"))
         if inv.given("prepaid"):
-            yield Total("", w["prepaid"], NOTHING, MINUS, inv("prepaid", "symbol"))
+            yield Total("prepaid", w["prepaid"], NOTHING, MINUS, inv("prepaid", "symbol"))
         if due and inv.given("prepaid"):
             yield Total("due", w["amount_due"], NOTHING, "", inv("amount_due", "symbol"))
 

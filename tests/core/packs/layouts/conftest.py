@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import cache
+from typing import Any
 
 import pytest
 
 from docgen_core.money import RoundingPolicy, minor_units, rounded
 from docgen_core.packs.invoice.arithmetic import Band, Discount, Sale, Tax, compute, prepay
+from docgen_core.packs.invoice.layouts import render_page
 from docgen_core.packs.invoice.model import Identity, Invoice, Party, Payment, Registration
+from docgen_core.render.boxes import Box, Rendered
+from docgen_core.render.chromium import Renderer
+from docgen_core.render.html import Page
 
 PARTIES = {
     "de-DE": (
@@ -264,6 +272,40 @@ def build(
 
 
 @pytest.fixture(scope="session")
-def invoice() -> Callable[..., Invoice]:
-    """Build a sample invoice: `invoice("de-DE", "letter", lines=5, discounts=True, …)`."""
+def sample() -> Callable[..., Invoice]:
+    """Build a sample invoice: `sample("de-DE", "letter", lines=5, discounts=True, …)`."""
     return build
+
+
+@dataclass(frozen=True)
+class Printed:
+    """An invoice, its page, and the print of it."""
+
+    invoice: Invoice
+    page: Page
+    rendered: Rendered
+
+    def boxes(self, column: str) -> list[Box]:
+        """The boxes of a column, in the order of the print log."""
+        return [box for box in self.rendered.boxes if box.print.column == column]
+
+    def texts(self) -> list[str]:
+        """What poppler reads on each page, words set apart by single spaces."""
+        read = subprocess.run(
+            ["pdftotext", "-layout", "-", "-"], input=self.rendered.pdf, capture_output=True, check=True
+        )
+        return [" ".join(page.split()) for page in read.stdout.decode().split("\f")[:-1]]
+
+
+@pytest.fixture(scope="session")
+def printed() -> Iterator[Callable[..., Printed]]:
+    """Print a sample invoice in a browser that all these tests share; the same one only once."""
+    with Renderer() as renderer:
+
+        @cache
+        def make(**wanted: Any) -> Printed:
+            invoice = build(**wanted)
+            page = render_page(invoice)
+            return Printed(invoice, page, renderer.render(page, document_id=invoice.document_id, subject="Sample"))
+
+        yield make

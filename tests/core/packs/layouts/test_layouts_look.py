@@ -1,0 +1,122 @@
+"""What makes documents of a country and of a company: words, marks, seals, wordings that are kept."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docgen_core.packs.invoice.layouts import LAYOUTS, logo, render_page, tape
+from docgen_core.packs.invoice.words import wordings, words_for
+
+LANGUAGES = ("en", "de", "ja")
+PAPERS = [(layout, paper) for layout, info in LAYOUTS.items() for paper in info.papers if paper != "receipt"]
+
+
+class TestWords:
+    def test_every_language_has_every_word(self):
+        keys = {language: set(wordings(language)) for language in LANGUAGES}
+        assert keys["de"] == keys["en"] == keys["ja"]
+
+    def test_no_language_borrows_from_another(self):
+        english = {text for options in wordings("en").values() for text in options if len(text) > 5}
+        german = {text for options in wordings("de").values() for text in options}
+        assert not english & german
+
+    def test_a_company_keeps_its_wording(self):
+        assert words_for("de", 11) == words_for("de", 11)
+
+    def test_companies_differ_in_wording(self):
+        assert len({tuple(words_for("ja", seed).values()) for seed in range(50)}) > 40
+
+
+class TestCountries:
+    @pytest.mark.parametrize("layout", ["letter", "ledger", "sidebar", "boxed"])
+    def test_a_japanese_invoice_is_japanese(self, printed, layout):
+        text = "".join(printed(locale="ja-JP", layout=layout).texts()).replace(" ", "")
+        for sign in ("請求書", "御中", "〒320-0033", "消費税(10%対象)", "消費税(8%対象)", "※", "2024年3月5日"):
+            assert sign in text
+        assert "円" in text or "¥" in text or "￥" in text
+        assert text.index("〒320-0033") < text.index("御中")
+
+    @pytest.mark.parametrize("layout", ["letter", "ledger", "sidebar", "boxed"])
+    def test_a_german_invoice_is_german(self, printed, layout):
+        text = printed(locale="de-DE", layout=layout).texts()
+        for sign in ("Rechnung", "USt. 19 %", "DE02 9999 0000 0000 0815 42", "05.03.2024", "2.581,00", "€"):
+            assert sign in text[0].replace("\u00a0", " ")
+
+    @pytest.mark.parametrize("layout", ["letter", "ledger", "sidebar", "boxed"])
+    def test_an_american_invoice_is_american(self, printed, layout):
+        document = printed(locale="en-US", layout=layout)
+        for sign in ("Invoice", "Net 30", "State sales tax (8.25%)", "2,726.00", "$", "Mar 5, 2024"):
+            assert sign in document.texts()[0]
+        assert document.rendered.page_sizes[0] == pytest.approx((612, 792), abs=1)
+
+    def test_a_receipt_has_letters_for_its_rates_and_a_mark_in_japan(self, printed):
+        assert "2.581,00 B" in printed(locale="de-DE", layout="receipt").texts()[0]
+        japanese = printed(locale="ja-JP", layout="receipt").texts()[0]
+        assert "(会議用)※" in japanese.replace(" ", "")
+
+
+class TestIdentity:
+    @pytest.mark.parametrize(("layout", "paper"), PAPERS)
+    def test_every_layout_is_printed_on_each_of_its_papers(self, printed, layout, paper):
+        size = {"A4": (595, 842), "Letter": (612, 792)}[paper]
+        document = printed(locale="de-DE", layout=layout, paper=paper, lines=2)
+        assert document.rendered.page_sizes[0] == pytest.approx(size, abs=1)
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_a_table_style_changes_the_page(self, sample, layout):
+        styles = LAYOUTS[layout].table_styles
+        pages = {render_page(sample("de-DE", layout, style=style)).body for style in styles}
+        assert len(pages) == len(styles)
+
+    @pytest.mark.parametrize(("accent", "ink"), [("#0b3954", "#ffffff"), ("#ffe08a", "#1b1b1b")])
+    def test_text_on_the_accent_can_be_read(self, sample, accent, ink):
+        style = render_page(sample("de-DE", "letter", style="striped", accent=accent)).style
+        assert f"background: {accent}; color: {ink}" in style
+
+    def test_companies_differ_in_the_order_of_columns(self, sample):
+        orders = {
+            tuple(entry.column for entry in render_page(sample("de-DE", "letter", lines=1, seed=seed)).prints)
+            for seed in range(12)
+        }
+        assert len(orders) >= 3
+
+
+class TestMarks:
+    def test_a_company_keeps_its_logo(self):
+        assert logo.logo(5, "#123456", "AB") == logo.logo(5, "#123456", "AB")
+
+    def test_companies_differ_in_logo(self):
+        assert len({logo.logo(seed, "#123456", "AB") for seed in range(40)}) > 25
+
+    def test_a_logo_escapes_its_monogram(self):
+        assert all("<b>" not in logo.logo(seed, "#123456", "<b>") for seed in range(40))
+
+    def test_a_seal_holds_the_japanese_name_and_ends_in_the_sign_of_a_seal(self):
+        signs = logo.seal("株式会社東海精機工業")
+        for sign in "株式会社東海精機工業之印":
+            assert f">{sign}</text>" in signs
+
+    def test_a_name_without_japanese_signs_has_no_seal(self):
+        assert logo.seal("Cedar Ridge Supply Co.") == ""
+
+
+LINE_TEXT = st.text(st.sampled_from("abcdefgh -&<0123456789ひらがな漢字、。"), max_size=120)
+
+
+class TestTape:
+    @given(LINE_TEXT)
+    def test_folding_loses_nothing_but_spaces(self, text):
+        assert "".join(tape.wrapped(text, 12).split()) == "".join(text.split())
+
+    @given(LINE_TEXT)
+    def test_no_folded_line_is_too_wide(self, text):
+        assert all(tape.width_em(line) <= 12 for line in tape.wrapped(text, 12).split("\n"))
+
+    def test_words_stay_whole_where_they_can(self):
+        assert tape.wrapped("Deep groove ball bearing", 9) == "Deep groove\nball bearing"
+
+    def test_no_line_begins_with_a_closing_sign(self):
+        assert tape.wrapped("東京、大阪", 2.5) == "東\n京、\n大阪"
