@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from docgen_core.draws import Draws
-from docgen_core.errors import UsageError
+from docgen_core.errors import RenderFailed, UsageError
 from docgen_core.render.boxes import BOX_PLACES, CREATOR, SPECIMEN_NOTE, Box, Quad, Rendered
 
 CONDITIONS: tuple[str, ...] = ("clean", "light_scan")
@@ -60,6 +60,7 @@ def capture(rendered: Rendered, condition: str, draws: Draws, *, document_id: st
 
     Raises:
         UsageError: there is no such condition.
+        RenderFailed: a picture could not be encoded.
     """
     if condition == "clean":
         return Captured(rendered.pdf, SUFFIX, rendered.pages, rendered.boxes)
@@ -168,12 +169,13 @@ def _corners(quad: Quad) -> list[tuple[float, float]]:
 def _moved(quad: Quad, transform: _Affine, shape: Sequence[int], size: tuple[float, float]) -> Quad:
     """A quadrilateral in points, moved by a transform over pixels."""
     across, up = shape[1] / size[0], shape[0] / size[1]
+    (xx, xy, x_shift), (yx, yy, y_shift) = transform.tolist()
     moved: list[float] = []
     for x, y in _corners(quad):
-        pixel = transform @ np.array([x * across, shape[0] - y * up, 1.0])
+        column, row = x * across, shape[0] - y * up
         moved += (
-            round(float(pixel[0]) / across, BOX_PLACES) + 0.0,
-            round((shape[0] - float(pixel[1])) / up, BOX_PLACES) + 0.0,
+            round((xx * column + xy * row + x_shift) / across, BOX_PLACES) + 0.0,
+            round((shape[0] - yx * column - yy * row - y_shift) / up, BOX_PLACES) + 0.0,
         )
     x0, y0, x1, y1, x2, y2, x3, y3 = moved
     return x0, y0, x1, y1, x2, y2, x3, y3
@@ -190,12 +192,11 @@ def _picture(pixels: Pixels, transform: _Affine, scanner: _Scanner, draws: Draws
     # Paper and ink first, so that what the lid shows beside the sheet keeps its own shade.
     seen = cv2.LUT(pixels, _tones(scanner))
     seen = cv2.warpAffine(seen, centred, (width, height), flags=cv2.INTER_LINEAR, borderValue=scanner.lid)
-    seen = cv2.GaussianBlur(seen, (3, 3), draws.integer("blur_hundredths", 42, 75) / 100)
-    _specks(seen, draws)
-    seen = _noisy(seen, scanner.noise, draws)
-    done, jpeg = cv2.imencode(".jpg", seen, [cv2.IMWRITE_JPEG_QUALITY, scanner.quality])
+    soft = np.asarray(cv2.GaussianBlur(seen, (3, 3), draws.integer("blur_hundredths", 42, 75) / 100), dtype=np.uint8)
+    _specks(soft, draws)
+    done, jpeg = cv2.imencode(".jpg", _noisy(soft, scanner.noise, draws), [cv2.IMWRITE_JPEG_QUALITY, scanner.quality])
     if not done:
-        raise RuntimeError("OpenCV did not encode the page as JPEG")
+        raise RenderFailed("OpenCV did not encode a scanned page as JPEG")
     return _Picture(jpeg.tobytes(), width, height, scanner.colour)
 
 
@@ -236,8 +237,7 @@ def _noisy(seen: Pixels, deviation: float, draws: Draws) -> Pixels:
     change = cv2.add(grain, light, dtype=cv2.CV_16S)
     if seen.ndim == 3:
         change = cv2.merge([change, change, change])
-    noisy: Pixels = cv2.add(seen, change, dtype=cv2.CV_8U)
-    return noisy
+    return np.asarray(cv2.add(seen, change, dtype=cv2.CV_8U), dtype=np.uint8)
 
 
 def _wrap(pictures: Sequence[_Picture], sizes: Sequence[tuple[float, float]], document_id: str) -> bytes:
@@ -259,8 +259,10 @@ def _wrap(pictures: Sequence[_Picture], sizes: Sequence[tuple[float, float]], do
             )
             page.obj["/Resources"] = pikepdf.Dictionary(XObject=pikepdf.Dictionary(Scan=image))
             page.obj["/Contents"] = pdf.make_stream(f"q {width} 0 0 {height} 0 0 cm /Scan Do Q".encode())
-        information = {"Title": document_id, "Keywords": SPECIMEN_NOTE, "Creator": CREATOR, "Producer": CREATOR}
-        pdf.trailer["/Info"] = pdf.make_indirect(pikepdf.Dictionary(**information))
+        pdf.docinfo["/Title"] = pikepdf.String(document_id)
+        pdf.docinfo["/Keywords"] = pikepdf.String(SPECIMEN_NOTE)
+        for program in ("/Creator", "/Producer"):
+            pdf.docinfo[program] = pikepdf.String(CREATOR)
         published = io.BytesIO()
         pdf.save(published, deterministic_id=True)
     return published.getvalue()

@@ -99,7 +99,7 @@ def test_a_moved_box_is_right_to_half_a_pixel(renderer: Any, new_paper: Any) -> 
     body = f"<p style='margin:150mm 0 0 120mm;font:30pt \"Docgen Sans\"'>{paper.show('letter', 'H')}</p>"
     rendered = renderer.render(paper.page(body), document_id="d", subject="s")
     (sheet,) = pypdfium2.PdfDocument(rendered.pdf)
-    printed = sheet.render(scale=600 / 72, grayscale=True).to_numpy()[:, :, 0]
+    printed = sheet.render(scale=600 / 72, grayscale=True).to_numpy()
     offset = _ink_middle(printed, rendered) - _middle(rendered)
     for seed in range(SCANS):
         scanned = _scan(rendered, seed)

@@ -186,7 +186,7 @@ def test_a_browser_that_died_is_replaced(own: Renderer, paper: Any) -> None:
 
 def test_a_print_that_hangs_is_tried_again_in_a_fresh_browser(paper: Any) -> None:
     page = paper.page(f"<p>{paper.show('item', 'text')}</p>")
-    with Renderer(print_seconds=4) as renderer:
+    with Renderer(print_seconds=8) as renderer:
         before = renderer.render(page, document_id="d", subject="s")
         old = renderer.process_ids()
         for process_id in old:
