@@ -38,8 +38,8 @@ def _open_folder(uri: str, folder: Path, client: Any) -> BlobStore:
     from docgen_core.blobs.file import FileBlobStore
 
     _refuse_client(uri, client)
-    if not uri.strip() or str(folder) in ("", "."):
-        raise UsageError("a blob URI cannot be empty or the working directory itself; name a folder")
+    if not uri.strip():
+        raise UsageError("a blob URI cannot be empty; name a folder, or write file:///absolute/path")
     return FileBlobStore(folder)
 
 

@@ -5,11 +5,11 @@ What does not belong here: building a catalogue (catalogue.py), and what its row
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from docgen_core.blobs.contract import BlobStore
@@ -79,7 +79,7 @@ class _Range:
     """One company range: its part, and the tables of it that were read."""
 
     part: Part
-    tables: dict[str, tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.int64]]]] = field(default_factory=dict)
+    tables: dict[str, tuple[pa.Table, list[int]]] = field(default_factory=dict)
     """By name: the rows in company order, and the column `company_id` to find them by."""
 
 
@@ -107,8 +107,8 @@ class PinnedView:
     def rows(self, table: str, company_id: int) -> Sequence[Row]:
         """The company's rows of a catalogue table, in row order."""
         found, ids = self._table(company_id // self.plan.unit_size, table)
-        first, end = np.searchsorted(ids, company_id, "left"), np.searchsorted(ids, company_id, "right")
-        rows: list[Row] = found.slice(int(first), int(end - first)).to_pylist()
+        first = bisect_left(ids, company_id)
+        rows: list[Row] = found.slice(first, bisect_right(ids, company_id) - first).to_pylist()
         return rows
 
     def companies(self, within: tuple[int, int] | None = None) -> Iterator[Row]:
@@ -120,7 +120,7 @@ class PinnedView:
                     if within is None or within[0] <= row["company_id"] <= within[1]:
                         yield row
 
-    def _table(self, unit: int, name: str) -> tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    def _table(self, unit: int, name: str) -> tuple[pa.Table, list[int]]:
         held = self._range(unit)
         if name not in held.tables:
             shard = f"{self.plan.prefix}/golden/{name}/"
@@ -128,7 +128,7 @@ class PinnedView:
             if entry is None:
                 raise UsageError(f"catalogue {self.version!r} has no table {name!r}")
             table = decode_shard(entry.key, read_blob(self._blobs, entry))
-            held.tables[name] = (table, table.column("company_id").to_numpy())
+            held.tables[name] = (table, table.column("company_id").to_pylist())
         return held.tables[name]
 
     def _range(self, unit: int) -> _Range:

@@ -349,7 +349,7 @@ class _Drain:
 
     def _fail(self, lease: Lease, error: str, retry_seconds: float | None) -> UnitOutcome:
         try:
-            ended = self.state.fail_unit(lease, error, retry_seconds=retry_seconds)
+            ended = self.state.fail_unit(lease, " ".join(error.split()), retry_seconds=retry_seconds)
         except LeaseLost:
             return UnitOutcome.LOST
         return UnitOutcome.FAILED if ended is UnitState.FAILED else UnitOutcome.RETRY

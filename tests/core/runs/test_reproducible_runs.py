@@ -21,6 +21,7 @@ time.tzset()
 for run in ("catalogue-v1", "r1"):
     outcome = work_run(run, state=open_state(sys.argv[1]), blobs=open_blobs(sys.argv[2]), worker=sys.argv[3])
     assert outcome.exit_code == 0, outcome
+assert not {"pandas", "duckdb", "dagster", "litellm"} & set(sys.modules), "a worker pays for none of these"
 """
 
 

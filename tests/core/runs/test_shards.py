@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from docgen_core.errors import Damage, RecordRefused
 from docgen_core.golden import CORE_TABLES, DECIMAL
+from docgen_core.runs.columns import column_array
 from docgen_core.runs.shards import decode_shard, encode_shard
 
 SCHEMA = pa.schema(
@@ -36,6 +38,27 @@ ROW: dict[str, Any] = {
 def test_values_come_back_exactly() -> None:
     rows = [ROW, {**ROW, "day": None, "amount": Decimal("-0.000000001")}]
     assert decode_shard("k", encode_shard("t", SCHEMA, rows), SCHEMA).to_pylist() == rows
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 1_000])
+def test_columns_are_laid_out_as_arrow_itself_would(count: int) -> None:
+    chosen = random.Random(count)
+    rows = [
+        {
+            "name": "".join(chosen.choices("aé東𝄞\n", k=chosen.randrange(4))),
+            "count": chosen.randrange(-(2**31), 2**31),
+            "amount": Decimal(chosen.randrange(-(10**38) + 1, 10**38)).scaleb(-9, Context(prec=40)),
+            "day": None if chosen.random() < 0.3 else date.fromordinal(chosen.randrange(1, 3_652_060)),
+            "flag": chosen.random() < 0.5,
+            "x": chosen.uniform(-1e300, 1e300),
+        }
+        for _ in range(count)
+    ]
+    for field in SCHEMA:
+        values = [row[field.name] for row in rows]
+        laid_out = column_array(field.type, values, nullable=field.nullable)
+        laid_out.validate(full=True)
+        assert laid_out.equals(pa.array(values, type=field.type)), field.name
 
 
 def test_equal_rows_give_equal_bytes_and_an_empty_shard_is_one() -> None:
