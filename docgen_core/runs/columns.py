@@ -68,6 +68,7 @@ def _decimals(kind: pa.DataType, values: list[Decimal]) -> Buffers:
 def _scaled(kind: pa.DataType, value: Decimal) -> bytes:
     scale, precision = int(kind.scale), int(kind.precision)
     numerator, denominator = value.as_integer_ratio()
+    scaled: int
     scaled, rest = divmod(numerator * 10**scale, denominator)
     if rest or abs(scaled) >= 10**precision:
         raise ValueError(f"{value} does not fit {precision} digits, {scale} of them behind the point")
