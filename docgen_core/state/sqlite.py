@@ -125,6 +125,8 @@ class SqlitePrimitives(Primitives):
     def list_units(self, run_id: str, states: Collection[UnitState] | None, after: int, limit: int) -> list[Unit]:
         """See `Primitives.list_units`. Walks the partial index when DONE is not asked for."""
         wanted = set(UnitState) if states is None else set(states)
+        if not wanted:
+            return []
         index = term = ""
         if UnitState.DONE not in wanted:
             # Said outright: the planner thinks the primary key as good, and would walk all that is done.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -168,9 +170,19 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     world.close()
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def lasting_world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One backend for many examples of a generated test, each with a run of its own."""
-    world = World(BACKENDS[request.param](tmp_path_factory.mktemp("state")))
-    yield world
-    world.close()
+class Worlds(NamedTuple):
+    """Worlds without end on one kind of backend, for generated tests."""
+
+    backend: str
+    new: Callable[[], World]
+
+
+@pytest.fixture(params=BACKENDS)
+def worlds(request: pytest.FixtureRequest, tmp_path: Path) -> Worlds:
+    numbers = itertools.count()
+
+    def new() -> World:
+        folder = tmp_path / f"world-{next(numbers)}"
+        return World(BACKENDS[request.param](folder))
+
+    return Worlds(request.param, new)

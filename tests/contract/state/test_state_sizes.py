@@ -81,7 +81,7 @@ def test_a_lone_worker_reads_a_segment_once_for_all_its_claims(world):
 
 def test_a_worker_whose_list_a_peer_has_used_up_reads_again_instead_of_trying_it_all(world):
     store = world.planned(1000, meddled=True)
-    (first,) = store.claim_next_unit("r", "w").leases
+    assert store.claim_next_unit("r", "w").leases
     assert len(world.store().claim_next_unit("r", "peer", limit=999).leases) == 999 // 2 + 1
     while store.claim_next_unit("r", "w").leases:
         pass
