@@ -8,6 +8,8 @@ BIN := $(CURDIR)/$(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 UV_VERSION := 0.13.9
+# Tests mostly wait for processes of their own, so two at a time suit two cores.
+PROCESSES ?= 2
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
@@ -29,7 +31,7 @@ ui: $(STAMP) ## The Dagster UI on http://127.0.0.1:3000
 test: $(STAMP) ## Lint, types, and every test at its stated smaller size
 	@deploy/system.sh chromium poppler
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/pytest -q --cov --cov-report=term:skip-covered
+	@$(BIN)/pytest -q -n $(PROCESSES) --dist loadscope --cov --cov-report=term:skip-covered
 
 lint: $(STAMP) ## Style, docstrings, types, and which package may import which
 	@$(BIN)/ruff check .
