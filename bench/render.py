@@ -162,7 +162,7 @@ def bare_way(pages: Sequence[Page]) -> float:
             live = renderer._live
             assert live is not None
             before = cpu_seconds()
-            live.browser.call("Page.printToPDF", {"generateTaggedPDF": False}, session=live.session, seconds=60)
+            live.page.print({"generateTaggedPDF": False}, seconds=60)
             spent += cpu_seconds() - before
     return spent / (len(pages) + WARM_UP) * 1000
 

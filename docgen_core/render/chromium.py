@@ -3,13 +3,11 @@
 A document takes the way that costs least CPU (docs/decisions/0003-rendering.md): fonts are loaded
 once, nothing is laid out for the screen, and what a document was printed after cannot change its
 bytes. A browser that hangs or dies is replaced and the page printed once more.
-What does not belong here: the protocol's pipe (`devtools`), and reading the print (`boxes`).
+What does not belong here: how the browser is driven (`browser`), and reading the print (`boxes`).
 """
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import platform
 import shutil
@@ -25,7 +23,7 @@ from typing import Self
 
 from docgen_core.errors import BrowserMissing, GlyphMissing, RenderFailed
 from docgen_core.render.boxes import Box, Rendered, finish
-from docgen_core.render.devtools import Browser, BrowserGone
+from docgen_core.render.browser import BrowserGone, LivePage
 from docgen_core.render.fonts import DEFAULT_STACK, FACES, FaceSet
 from docgen_core.render.html import Page
 
@@ -33,7 +31,6 @@ __all__ = ["Box", "Rendered", "Renderer", "chromium_version", "find_chromium"]
 
 EXECUTABLE_VARIABLE = "DOCGEN_CHROMIUM"
 PRINT_SECONDS = 60.0
-SET_UP_SECONDS = 30.0
 PRINTS_PER_BROWSER = 1_000
 BROWSER_BYTES = 700 * 1024 * 1024
 """Private memory at which a browser is replaced."""
@@ -141,10 +138,9 @@ def chromium_version(path: Path) -> str:
 
 @dataclass(slots=True)
 class _Live:
-    """A browser with its live page."""
+    """A live page, and what it has been through."""
 
-    browser: Browser
-    session: str
+    page: LivePage
     families: set[str] = field(default_factory=set)
     prints: int = 0
 
@@ -203,18 +199,18 @@ class Renderer:
         return finish(raw, page, faces=self._face_names, document_id=document_id, subject=subject)
 
     def process_ids(self) -> list[int]:
-        """Ids of the browser's processes; none before the first print."""
-        return self._live.browser.process_ids() if self._live else []
+        """Ids of the processes of the browser and of its driver; none before the first print."""
+        return [process.pid for process in self._live.page.processes()] if self._live else []
 
     def private_bytes(self) -> int | None:
-        """Resident memory that is the browser's alone; None where it is not known."""
-        return self._live.browser.private_bytes() if self._live else None
+        """Resident memory that belongs to these processes alone; None before the first print."""
+        return self._live.page.private_bytes() if self._live else None
 
     def close(self) -> None:
         """End the browser. The next print starts another."""
         live, self._live = self._live, None
         if live is not None:
-            live.browser.kill()
+            live.page.close()
 
     def _check_glyphs(self, page: Page, body: str) -> None:
         families = self._families(page)
@@ -236,59 +232,21 @@ class Renderer:
         live = self._ready()
         missing = [family for family in self._families(page) if family not in live.families]
         if missing:
-            self._evaluate(live, _ADD_FACES, self._faces.css(missing))
+            live.page.evaluate(_ADD_FACES, self._faces.css(missing), seconds=self._print_seconds)
             live.families.update(missing)
-        self._evaluate(live, _SWAP, [page.lang, page.style, body])
+        live.page.evaluate(_SWAP, [page.lang, page.style, body], seconds=self._print_seconds)
         live.prints += 1
-        printed = live.browser.call(
-            "Page.printToPDF", _PRINT_OPTIONS, session=live.session, seconds=self._print_seconds
-        )
-        return base64.b64decode(printed["data"])
-
-    def _evaluate(self, live: _Live, function: str, argument: object) -> None:
-        """Call a function of ours in the page; the page's own scripts are off."""
-        result = live.browser.call(
-            "Runtime.evaluate",
-            {"expression": f"({function})({json.dumps(argument)})", "awaitPromise": True, "returnByValue": True},
-            session=live.session,
-            seconds=self._print_seconds,
-        )
-        if "exceptionDetails" in result:
-            raise BrowserGone(f"the live page is gone: {result['exceptionDetails'].get('text')}")
+        return live.page.print(_PRINT_OPTIONS, seconds=self._print_seconds)
 
     def _ready(self) -> _Live:
         """The live page, in a fresh browser where the old one is worn."""
         if self._live is not None and self._worn(self._live):
             self.close()
         if self._live is None:
-            self._live = _start(self._executable)
+            self._live = _Live(LivePage(self._executable, _LIVE_PAGE))
         return self._live
 
     def _worn(self, live: _Live) -> bool:
         if live.prints >= self._prints_per_browser:
             return True
-        if live.prints % PRINTS_PER_LOOK:
-            return False
-        return (live.browser.private_bytes() or 0) > BROWSER_BYTES
-
-
-def _start(executable: Path) -> _Live:
-    browser = Browser(executable)
-    try:
-        target = browser.call("Target.createTarget", {"url": "about:blank"}, seconds=SET_UP_SECONDS)["targetId"]
-        attached = browser.call("Target.attachToTarget", {"targetId": target, "flatten": True}, seconds=SET_UP_SECONDS)
-        session = attached["sessionId"]
-        for method, params in (
-            ("Emulation.setScriptExecutionDisabled", {"value": True}),
-            ("Network.enable", {}),
-            (
-                "Network.emulateNetworkConditions",
-                {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
-            ),
-            ("Page.setDocumentContent", {"frameId": target, "html": _LIVE_PAGE}),
-        ):
-            browser.call(method, params, session=session, seconds=SET_UP_SECONDS)
-    except BaseException:
-        browser.kill()
-        raise
-    return _Live(browser, session)
+        return live.prints % PRINTS_PER_LOOK == 0 and live.page.private_bytes() > BROWSER_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import os
 import signal
@@ -10,10 +11,12 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from docgen_core.errors import BrowserMissing, RenderFailed, UsageError
@@ -25,18 +28,22 @@ GROWTH_BYTES = 120 * 1024 * 1024
 ENDED_SECONDS = 30
 
 
-def _alive(process_id: int) -> bool:
+def _is_alive(process_id: int) -> bool:
     try:
-        return Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+        return bool(psutil.Process(process_id).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
 
 
-def _wait_until_ended(process_ids: list[int]) -> None:
+def _wait_until(holds: Callable[[], bool], what: object) -> None:
     deadline = time.monotonic() + ENDED_SECONDS
-    while left := [process_id for process_id in process_ids if _alive(process_id)]:
-        assert time.monotonic() < deadline, f"still alive: {left}"
+    while not holds():
+        assert time.monotonic() < deadline, what
         time.sleep(0.05)
+
+
+def _wait_until_ended(process_ids: Sequence[int]) -> None:
+    _wait_until(lambda: not any(_is_alive(process_id) for process_id in process_ids), process_ids)
 
 
 def _program(folder: Path, name: str) -> Path:
@@ -174,23 +181,37 @@ def test_one_document_leaves_nothing_to_the_next(draw: Callable, new_paper: Any)
     assert draw(page).pdf == first
 
 
-def test_a_browser_that_died_is_replaced(own: Renderer, paper: Any) -> None:
+PARTS = {
+    "the driver": lambda command: "run-driver" in command,
+    "the browser": lambda command: "--remote-debugging-pipe" in command and "--type=" not in " ".join(command),
+    "the page's process": lambda command: "--type=renderer" in command,
+    "everything": lambda command: True,
+}
+
+
+@pytest.mark.parametrize("victim", PARTS)
+def test_a_browser_that_died_is_replaced(own: Renderer, paper: Any, victim: str) -> None:
     page = paper.page(f"<p>{paper.show('item', 'text')}</p>")
     before = own.render(page, document_id="d", subject="s")
     old = own.process_ids()
-    for process_id in old:
+    victims = [process_id for process_id in old if PARTS[victim](psutil.Process(process_id).cmdline())]
+    assert victims
+    for process_id in victims:
         os.kill(process_id, signal.SIGKILL)
     assert own.render(page, document_id="d", subject="s") == before
     assert not set(old) & set(own.process_ids())
+    _wait_until_ended(old)
 
 
-def test_a_print_that_hangs_is_tried_again_in_a_fresh_browser(paper: Any) -> None:
+@pytest.mark.parametrize("victim", ["the browser", "everything"])
+def test_a_print_that_hangs_is_tried_again_in_a_fresh_browser(paper: Any, victim: str) -> None:
     page = paper.page(f"<p>{paper.show('item', 'text')}</p>")
-    with Renderer(print_seconds=8) as renderer:
+    with Renderer(print_seconds=5) as renderer:
         before = renderer.render(page, document_id="d", subject="s")
         old = renderer.process_ids()
         for process_id in old:
-            os.kill(process_id, signal.SIGSTOP)
+            if PARTS[victim](psutil.Process(process_id).cmdline()):
+                os.kill(process_id, signal.SIGSTOP)
         assert renderer.render(page, document_id="d", subject="s") == before
         _wait_until_ended(old)
 
@@ -229,45 +250,111 @@ def test_a_browser_that_grew_is_replaced(paper: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_nothing_is_left_after_closing(paper: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with Renderer() as renderer:
         renderer.render(paper.page("<p>x</p>"), document_id="d", subject="s")
         started = renderer.process_ids()
-        assert started and all(_alive(process_id) for process_id in started)
+        assert started and all(_is_alive(process_id) for process_id in started)
+        assert list(tmp_path.iterdir()) != []
     _wait_until_ended(started)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_sandbox_is_left_out_for_root_alone(own: Renderer) -> None:
+    commands = [psutil.Process(process_id).cmdline() for process_id in own.process_ids()]
+    browser = next(command for command in commands if PARTS["the browser"](command))
+    assert ("--no-sandbox" in browser) == (os.geteuid() == 0)
+
+
+def test_renderers_work_side_by_side_and_inside_an_event_loop(own: Renderer, renderer: Renderer, paper: Any) -> None:
+    page = paper.page(f"<p>{paper.show('item', 'text')}</p>")
+
+    async def render_in_turn() -> list[object]:
+        return [each.render(page, document_id="d", subject="s") for each in (own, renderer, own)]
+
+    first, *others = asyncio.run(render_in_turn())
+    assert others == [first, first]
+
+
+def test_playwright_is_not_imported_before_the_first_print() -> None:
+    probe = "import sys, docgen_core.render.chromium as c; c.Renderer(); sys.exit('playwright' in sys.modules)"
+    subprocess.run([sys.executable, "-c", probe], check=True)
+
+
 PRINTING = textwrap.dedent(
     """
+    import signal, sys, threading
     from docgen_core.render.chromium import Renderer
     from docgen_core.render.html import Page
     page = Page("<p>" + "word " * 4000, "", "en", "t", "a", ())
+    stop = threading.Event()
+    if "heedful" in sys.argv:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
     with Renderer() as renderer:
-        renderer.render(page, document_id="d", subject="s")
+        first = renderer.render(page, document_id="d", subject="s")
         print(*renderer.process_ids(), flush=True)
-        while True:
-            renderer.render(page, document_id="d", subject="s")
+        same = True
+        while not stop.is_set():
+            same = same and renderer.render(page, document_id="d", subject="s") == first
+        print("same" if same else "other", flush=True)
+        print(*renderer.process_ids(), flush=True)
     """
 )
 
 
-def test_a_killed_worker_leaves_no_browser_and_its_profile_is_swept(tmp_path: Path, paper: Any) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    worker = subprocess.Popen([sys.executable, "-c", PRINTING], stdout=subprocess.PIPE, text=True, env=environment)
-    assert worker.stdout is not None
-    with worker.stdout:
-        browsers = [int(process_id) for process_id in worker.stdout.readline().split()]
-    assert browsers and all(_alive(process_id) for process_id in browsers)
-    assert {os.getpgid(process_id) for process_id in browsers}.isdisjoint({os.getpgid(worker.pid)})
-    worker.kill()
-    worker.wait()
-    _wait_until_ended(browsers)
-    left = list(tmp_path.glob("docgen-chromium-*"))
-    assert left
-    follower = PRINTING.replace("while True:", "for _ in range(0):")
-    subprocess.run([sys.executable, "-c", follower], env=environment, check=True, capture_output=True)
-    assert list(tmp_path.glob("docgen-chromium-*")) == []
+@contextmanager
+def _printing(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A process in a group of its own that prints without end, and the processes it started."""
+    worker = subprocess.Popen(
+        [sys.executable, "-c", PRINTING, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+        start_new_session=True,
+    )
+    with worker:
+        assert worker.stdout is not None
+        started = [int(process_id) for process_id in worker.stdout.readline().split()]
+        assert started and all(_is_alive(process_id) for process_id in started)
+        yield worker, started
+        worker.kill()
+
+
+def test_a_killed_worker_leaves_nothing(tmp_path: Path) -> None:
+    with _printing(tmp_path) as (worker, started):
+        worker.kill()
+        _wait_until_ended(started)
+        _wait_until(lambda: list(tmp_path.iterdir()) == [], "its folder is not empty")
+
+
+def test_a_killed_process_group_leaves_no_process(tmp_path: Path) -> None:
+    with _printing(tmp_path) as (worker, started):
+        os.killpg(worker.pid, signal.SIGKILL)
+        _wait_until_ended(started)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_whole_process_group_costs_no_document(tmp_path: Path, number: signal.Signals) -> None:
+    with _printing(tmp_path, "heedful") as (worker, started):
+        os.killpg(worker.pid, number)
+        said, complaints = worker.communicate(timeout=ENDED_SECONDS)
+        same, ids = said.splitlines()
+        assert (worker.returncode, same, complaints) == (0, "same", "")
+        if number == signal.SIGINT:  # the terminal's: neither driver nor browser was touched
+            assert ids.split() == [str(process_id) for process_id in started]
+        _wait_until_ended([*started, *map(int, ids.split())])
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_keyboard_interrupt_in_a_print_ends_everything(tmp_path: Path) -> None:
+    with _printing(tmp_path) as (worker, started):
+        os.killpg(worker.pid, signal.SIGINT)
+        complaints = worker.communicate(timeout=ENDED_SECONDS)[1]
+        assert complaints.strip().endswith("KeyboardInterrupt")
+        _wait_until_ended(started)
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_browser_that_lives_long_does_not_grow(paper: Any) -> None:
