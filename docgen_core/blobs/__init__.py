@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from docgen_core.blobs.contract import BlobStore
-from docgen_core.errors import UsageError
+from docgen_core.errors import MissingExtra, UsageError
 
-SCHEMES = ("file", "memory")
+SCHEMES = ("file", "gs", "memory", "s3")
 
 
 def open_blobs(uri: str, client: Any = None) -> BlobStore:
-    """The blob store at `uri`: `file:///abs/dir`, a bare path, or `memory://name`.
+    """The blob store at `uri`; nothing is asked of a cloud before the first use.
 
-    A bare path is relative to the working directory and made absolute here. `client` is the
-    caller's own client of the store, for the schemes that have one. Raises `UsageError`.
+    - `file:///abs/dir`, or a bare path, which is relative to the working directory and made absolute here.
+    - `s3://bucket/prefix`, perhaps with `?region=…`; needs the extra `aws`.
+    - `gs://bucket/prefix`; needs the extra `gcp`.
+    - `memory://name`, the same store for the same name, in this process.
+
+    `client` is the caller's own client of the cloud; it stays the caller's to close. An S3 client
+    keeps its own region, time-outs and retries. Raises `UsageError`, and `MissingExtra`.
     """
     scheme, separator, _ = uri.partition("://")
     if not separator:
@@ -31,6 +36,10 @@ def open_blobs(uri: str, client: Any = None) -> BlobStore:
 
         _refuse_client(uri, client)
         return MemoryBlobStore.named(uri)
+    if scheme == "s3":
+        return _open_s3(uri, client)
+    if scheme == "gs":
+        return _open_gs(uri, client)
     raise UsageError(f"blob URI {uri!r}: unknown scheme {scheme!r}; there are {', '.join(SCHEMES)}, or a bare path")
 
 
@@ -41,6 +50,39 @@ def _open_folder(uri: str, folder: Path, client: Any) -> BlobStore:
     if not uri.strip():
         raise UsageError("a blob URI cannot be empty; name a folder, or write file:///absolute/path")
     return FileBlobStore(folder)
+
+
+def _open_s3(uri: str, client: Any) -> BlobStore:
+    try:
+        from docgen_core.blobs.s3 import S3BlobStore
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"blob URI {uri!r}", "aws") from error
+
+    bucket, prefix, options = _split(uri, ("region",))
+    return S3BlobStore(bucket, prefix, **options, client=client)
+
+
+def _open_gs(uri: str, client: Any) -> BlobStore:
+    try:
+        from docgen_core.blobs.gs import GSBlobStore
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"blob URI {uri!r}", "gcp") from error
+
+    bucket, prefix, _ = _split(uri, ())
+    return GSBlobStore(bucket, prefix, client=client)
+
+
+def _split(uri: str, known: tuple[str, ...]) -> tuple[str, str, dict[str, str]]:
+    """Bucket, prefix and options. Names are taken as they stand: a `%` in one is a `%`."""
+    place, _, query = uri.partition("://")[2].partition("?")
+    bucket, _, prefix = place.partition("/")
+    options: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in known or not value:
+            there_are = f"there is {', '.join(known)}" if known else "it takes none"
+            raise UsageError(f"blob URI {uri!r}: unknown or empty parameter {name!r}; {there_are}")
+        options[name] = value
+    return bucket, prefix.rstrip("/"), options
 
 
 def _refuse_client(uri: str, client: Any) -> None:
