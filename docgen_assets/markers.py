@@ -27,8 +27,8 @@ _NOTHING = "-" * _FINGERPRINT
 class Cursor:
     """What earlier ticks knew."""
 
-    marks: str = _NOTHING * BUCKETS
-    """The buckets' fingerprints, one behind the other."""
+    marks: str = " ".join([_NOTHING] * BUCKETS)
+    """The buckets' fingerprints; with spaces, so that the sensor's page can wrap it."""
     bucket: int = 0
     """Where the walk stands…"""
     after: str = ""
@@ -51,12 +51,15 @@ class Cursor:
         """The cursor as text."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
-    def _mark(self, bucket: int) -> str:
-        return self.marks[bucket * _FINGERPRINT : (bucket + 1) * _FINGERPRINT]
+    def mark(self, bucket: int) -> str:
+        """Fingerprint of the bucket when it was last walked to its end."""
+        return self.marks.split(" ")[bucket]
 
-    def _set_mark(self, bucket: int, mark: str) -> None:
-        at = bucket * _FINGERPRINT
-        self.marks = self.marks[:at] + mark + self.marks[at + _FINGERPRINT :]
+    def set_mark(self, bucket: int, mark: str) -> None:
+        """Remember a walk to the end."""
+        marks = self.marks.split(" ")
+        marks[bucket] = mark
+        self.marks = " ".join(marks)
 
 
 def walk(cursor: Cursor, run_ids: Iterable[str]) -> Iterator[str]:
@@ -73,13 +76,13 @@ def walk(cursor: Cursor, run_ids: Iterable[str]) -> Iterator[str]:
         members = buckets.get(bucket, [])
         if not cursor.after:
             cursor.bucket, cursor.started, cursor.again = bucket, _fingerprint(members), False
-            if cursor.started == cursor._mark(bucket):
+            if cursor.started == cursor.mark(bucket):
                 continue
         for run_id in members:
             if run_id > cursor.after:
                 yield run_id
                 cursor.after = run_id
-        cursor._set_mark(bucket, _NOTHING if cursor.again else cursor.started)
+        cursor.set_mark(bucket, _NOTHING if cursor.again else cursor.started)
         cursor.after = ""
 
 

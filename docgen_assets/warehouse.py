@@ -6,7 +6,7 @@ the core's sink; what is asked of them is the checks'.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 PREVIEW_ROWS = 5
 """Rows of a table that are kept with its materialisation."""
+
+PREVIEW_CHARACTERS = 24
+"""Of a value in them."""
 
 BUSY_SECONDS = 30.0
 """How long a question waits for an export of somebody else to let go of the file."""
@@ -86,13 +89,15 @@ def row_counts(connection: duckdb.DuckDBPyConnection, tables: Iterable[str], run
     }
 
 
-def preview(connection: duckdb.DuckDBPyConnection, table: str, run_ids: Sequence[str]) -> dg.TableMetadataValue:
-    """The first exported rows of the runs, as text, without the columns that are empty in all of them."""
+def preview(connection: duckdb.DuckDBPyConnection, table: str, run_id: str) -> dg.TableMetadataValue:
+    """The first exported rows of a run, as text, without the columns that are empty in all of them."""
     frame = connection.execute(
-        f'SELECT * FROM "{table}" WHERE list_contains(?, run_id) ORDER BY document_id, row_key LIMIT {PREVIEW_ROWS}',
-        [list(run_ids)],
+        f'SELECT * EXCLUDE (run_id, catalogue_version) FROM "{table}" WHERE run_id = ? '
+        f"ORDER BY document_id, row_key LIMIT {PREVIEW_ROWS}",
+        [run_id],
     ).df()
     frame = frame.dropna(axis="columns", how="all").astype("string").fillna("")
+    frame = frame.apply(lambda column: column.str.replace("\n", ", ").str.slice(0, PREVIEW_CHARACTERS))
     names = [str(name) for name in frame.columns]
     records = [dg.TableRecord(dict(zip(names, row, strict=True))) for row in frame.itertuples(index=False, name=None)]
     return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name) for name in names]))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from docgen_assets.columns import table_schema
 from docgen_assets.defs.common import AS_ONE_RUN, CATALOGUE, GROUP, OWNERS, PACK, TAGS, ranges_of, version_of
@@ -13,14 +14,21 @@ from docgen_assets.partitions import CompanyRange, company_ranges
 from docgen_assets.resources import Corpus, Places, Stores
 
 
+class CatalogueWorkers(Workers):
+    """How the ranges of the catalogue are made. Without a language model one takes about a second."""
+
+    workers: int = Field(
+        default=1, ge=1, le=512, description="Worker processes to start. One is enough without a language model."
+    )
+
+
 @dg.op(
     out=dg.Out(dg.Nothing),
     description="Plans the catalogue version if need be, starts workers on the units of the chosen ranges, and waits "
     "until the store has them done. Whoever completes the last range of the catalogue seals it.",
-    tags={"dagster/priority": "0"},
 )
 def launch_catalogue_workers(
-    context: dg.AssetExecutionContext, config: Workers, corpus: Corpus, stores: Stores
+    context: dg.AssetExecutionContext, config: CatalogueWorkers, corpus: Corpus, stores: Stores
 ) -> None:
     """Make the chosen ranges of the catalogue version and say what is in them."""
     from docgen_core.runs.catalogue import build_catalogue_run
@@ -61,7 +69,7 @@ def _described(context: dg.AssetExecutionContext, companies: CompanyRange, run_i
 
 
 @dg.config_mapping
-def catalogue_workers(val: Workers) -> dict[str, object]:
+def catalogue_workers(val: CatalogueWorkers) -> dict[str, object]:
     """The asset is configured as its one op is."""
     return {"launch_catalogue_workers": {"config": {"workers": val.workers, "fleet": val.fleet.name}}}
 

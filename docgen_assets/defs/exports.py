@@ -75,23 +75,23 @@ def golden_tables(
     with said_plainly(), stores.opened() as here:
         roots = [_root(corpus.run_id(each), here) for each in ranges]
         reports = exported([root.run_id for root in roots], here, stores)
-    for companies, root, report in zip(ranges, roots, reports, strict=True):
-        for table in TABLES:
-            context.add_asset_metadata(
-                {
-                    "dagster/partition_row_count": report.rows[table],
-                    "dagster/uri": stores.sink,
-                    "docgen run": root.run_id,
-                    ROOT: root.digest,
-                },
-                asset_key=table,
-                partition_key=companies.key,
-            )
-    version = version_of([root.digest for root in roots])
     with said_plainly(), session(stores.sink, TABLES) as connection:
-        for table in TABLES:
-            shown = preview(connection, table, [root.run_id for root in roots])
-            yield dg.MaterializeResult(asset_key=table, data_version=version, metadata={"first rows": shown})
+        for companies, root, report in zip(ranges, roots, reports, strict=True):
+            for table in TABLES:
+                context.add_asset_metadata(
+                    {
+                        "dagster/partition_row_count": report.rows[table],
+                        "dagster/uri": stores.sink,
+                        "docgen run": root.run_id,
+                        ROOT: root.digest,
+                        "first rows": preview(connection, table, root.run_id),
+                    },
+                    asset_key=table,
+                    partition_key=companies.key,
+                )
+    version = version_of([root.digest for root in roots])
+    for table in TABLES:
+        yield dg.MaterializeResult(asset_key=table, data_version=version)
 
 
 def exported(run_ids: Sequence[str], here: Places, stores: Stores) -> "list[ExportReport]":

@@ -14,7 +14,7 @@ from docgen_assets.defs.exports import WRITER_POOL, exported
 from docgen_assets.drain import Pool, drain, insist, refuse_closed, watch
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
-from docgen_assets.resources import Corpus, Stores
+from docgen_assets.resources import Stores
 
 _LISTED = 100
 """Findings of a verification that are kept with its step."""
@@ -26,16 +26,12 @@ generate_corpus = dg.define_asset_job(
     selection=dg.AssetSelection.all(),
     description="From nothing to queryable tables for the chosen company ranges: catalogue, plan, documents with "
     "their golden shards, tables, checks. Launching it again resumes it.",
-    config=dg.RunConfig(
-        ops={"catalogue": Workers(workers=1), "golden_shards": Workers()}, resources={"corpus": Corpus()}
-    ),
 )
 
 export_ranges = dg.define_asset_job(
     "export_ranges",
     selection=_TABLES | dg.AssetSelection.checks_for_assets(*TABLES),
     description="The tables and their checks alone, for ranges whose runs are sealed.",
-    config=dg.RunConfig(resources={"corpus": Corpus()}),
 )
 
 

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any, TypeVar
 
 import psutil
@@ -62,6 +63,10 @@ class Deployment:
 
     def start(self) -> None:
         scripts = Path(sys.executable).parent
+        # Processes that create a fresh history at the same time trip over one another: make it first.
+        subprocess.run(
+            [scripts / "dagster", "instance", "info"], env=self.env, cwd=self.home, check=True, stdout=DEVNULL
+        )
         workspace = ["-w", str(REPOSITORY / "workspace.yaml")]
         commands = {
             "webserver": [scripts / "dagster-webserver", *workspace, "-h", "127.0.0.1", "-p", str(self.port)],
@@ -167,12 +172,17 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
 
 @pytest.fixture
 def rows(deployment: Deployment) -> Callable[[str], list[tuple[Any, ...]]]:
-    """Rows of a query on the exported tables."""
+    """Rows of a query on the exported tables; an export that holds the file is waited for."""
+    import duckdb
+
+    def connect() -> duckdb.DuckDBPyConnection | None:
+        try:
+            return duckdb.connect(str(deployment.sink), read_only=True)
+        except duckdb.IOException:
+            return None
 
     def query(sql: str) -> list[tuple[Any, ...]]:
-        import duckdb
-
-        with duckdb.connect(str(deployment.sink), read_only=True) as connection:
+        with until("an export to let go of the file", connect) as connection:
             return connection.execute(sql).fetchall()
 
     return query

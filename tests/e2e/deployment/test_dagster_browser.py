@@ -1,0 +1,104 @@
+"""A new user in a headless browser: by clicks alone, from the front page to a corpus that succeeded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import Locator, Page, sync_playwright
+
+from docgen_core.render.chromium import find_chromium
+
+if TYPE_CHECKING:
+    from tests.e2e.deployment.conftest import Deployment
+
+RANGE = "00008-00011"
+PATIENCE_MS = 120_000
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(find_chromium()))
+        opened = browser.new_page(viewport={"width": 1400, "height": 900})
+        opened.set_default_timeout(PATIENCE_MS)
+        yield opened
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def keep(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Page, str], None]:
+    """Keeps a screenshot; DOCGEN_SCREENSHOTS names a folder to keep them in for good."""
+    folder = Path(os.environ.get("DOCGEN_SCREENSHOTS") or tmp_path_factory.mktemp("screenshots"))
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def shoot(page: Page, name: str) -> None:
+        page.screenshot(path=folder / f"{name}.png")
+
+    return shoot
+
+
+def overwrite(launchpad: Locator, setting: str, value: str) -> None:
+    """Double-click the value of a setting in the Launchpad's editor and type another."""
+    line = launchpad.locator(".CodeMirror-line", has_text=f"{setting}:").first
+    line.locator("span[class^=cm-]").last.dblclick()
+    launchpad.page.keyboard.type(value)
+
+
+def test_a_corpus_is_generated_from_the_launchpad_by_clicks(
+    deployment: Deployment,
+    page: Page,
+    keep: Callable[[Page, str], None],
+    rows: Callable[[str], list[tuple[Any, ...]]],
+):
+    page.goto(deployment.url)
+    page.get_by_text("Jobs", exact=True).first.click()
+    page.get_by_role("link", name="generate_corpus").first.click()
+    materialize = page.get_by_role("button", name="Materialize all")
+    materialize.wait_for()
+    materialize.locator("xpath=following::button[1]").click()
+    page.get_by_role("menuitem", name="Open launchpad").click()
+
+    launchpad = page.get_by_role("dialog")
+    launchpad.get_by_text("documents_per_range").first.wait_for()
+    overwrite(launchpad, "documents_per_range", "3")
+    overwrite(launchpad, "name", "clicked")
+    launchpad.get_by_placeholder("Partition").click()
+    page.get_by_text(RANGE, exact=True).last.click()
+    launchpad.get_by_text("No errors").wait_for()
+    keep(page, "launchpad")
+    launchpad.get_by_text("Materialize", exact=True).last.click()
+
+    page.wait_for_url("**/runs/*")
+    page.get_by_text("Success", exact=True).first.wait_for()
+    keep(page, "run")
+    assert rows(f"SELECT run_id, count(*) FROM documents WHERE run_id = 'clicked-{RANGE}' GROUP BY run_id") == [
+        (f"clicked-{RANGE}", 3)
+    ]
+
+
+def test_the_graph_and_the_metadata_show_what_was_made(
+    deployment: Deployment, page: Page, keep: Callable[[Page, str], None]
+):
+    """After the run above: the graph is one group, a range shows its first pages, its rows and its checks."""
+    page.goto(deployment.url)
+    page.get_by_text("Lineage", exact=True).first.click()
+    page.get_by_text("golden_shards").last.wait_for()
+    keep(page, "graph")
+
+    page.goto(f"{deployment.url}/assets/golden_shards?view=partitions&partition={RANGE}")
+    page.get_by_text("[Show Markdown]").first.click()
+    page.get_by_role("img", name="first pages").wait_for()
+    keep(page, "first-pages")
+
+    page.goto(f"{deployment.url}/assets/invoices?view=partitions&partition={RANGE}")
+    page.get_by_text(f"clicked-{RANGE}").first.wait_for()
+    page.get_by_text("document_id").first.wait_for()
+    keep(page, "invoices")
+
+    page.goto(f"{deployment.url}/assets/invoices?view=checks")
+    page.get_by_text("Succeeded").first.wait_for()
+    keep(page, "checks")
