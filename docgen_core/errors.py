@@ -4,7 +4,7 @@ The command line prints an error's message as one line and exits with its `exit_
 nothing here is ever shown as a traceback. What does not belong here: exceptions that one
 module raises and catches itself.
 
-Exit codes: 1 damage found by verify, 2 wrong use, 3 not complete, 4 cancelled.
+Exit codes: 1 damage found by verify, 2 wrong use, 3 not complete, 4 cancelled, 141 nobody reads.
 """
 
 from __future__ import annotations
@@ -180,3 +180,10 @@ class RenderFailed(DocgenError):
 
 class BrowserMissing(UsageError):
     """No headless Chromium was found; the message says how to get one."""
+
+
+class ReaderLeft(DocgenError):
+    """Whoever read standard output has closed it, and there is nobody to tell. Says nothing."""
+
+    exit_code = 141
+    """128 and SIGPIPE, as a shell counts it."""

@@ -1,13 +1,12 @@
 """The command tree, and how an error becomes one line and an exit code.
 
 Exit codes: 0 done (or nothing to claim, or paused), 1 damage, 2 wrong use, 3 not complete,
-4 cancelled, 130 and 143 signalled with the leases handed back.
+4 cancelled, 130 and 143 signalled with the leases handed back, 141 nobody reads what is said.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, NoReturn
@@ -83,10 +82,6 @@ def main() -> NoReturn:
         _leave("interrupted", 130)
     except DocgenError as error:
         _leave(str(error), error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output has left; there is nobody to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO}:
             raise

@@ -6,12 +6,15 @@ Results go to standard output; what explains them goes to standard error.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from docgen_core.errors import ReaderLeft
 
 err = Console(stderr=True, highlight=False)
 out = Console(highlight=False)
@@ -29,23 +32,31 @@ def note(message: str) -> None:
 
 def emit(event: str, **fields: Any) -> None:
     """One JSON event on standard output, whole, even with other processes writing there."""
-    line = json.dumps({"event": event, **fields}, ensure_ascii=False, default=str) + "\n"
-    sys.stdout.write(line)
-    sys.stdout.flush()
+    _write(json.dumps({"event": event, **fields}, ensure_ascii=False, default=str) + "\n")
 
 
 def result(fields: Mapping[str, Any]) -> None:
     """A command's result as one JSON object."""
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False, indent=2 if at_terminal() else None, default=str) + "\n")
+    _write(json.dumps(fields, ensure_ascii=False, indent=2 if at_terminal() else None, default=str) + "\n")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
     """A table at a terminal; tab-separated lines in a pipe."""
     if not at_terminal():
-        for row in rows:
-            sys.stdout.write("\t".join("" if cell is None else str(cell) for cell in row) + "\n")
+        _write("".join("\t".join("" if cell is None else str(cell) for cell in row) + "\n" for row in rows))
         return
     grid = Table(*columns, title=title, title_justify="left", header_style="bold")
     for row in rows:
         grid.add_row(*("" if cell is None else str(cell) for cell in row))
     out.print(grid)
+
+
+def _write(text: str) -> None:
+    """Raise `ReaderLeft` when nobody reads any more."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still in the buffer must not fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ReaderLeft from None

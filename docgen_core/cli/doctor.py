@@ -109,7 +109,5 @@ def _clock(uri: str) -> str:
         probe.flush()
         off = abs(time.time() - Path(probe.name).stat().st_mtime)
     if off > CLOCK_TOLERANCE_SECONDS:
-        raise OSError(
-            f"this machine's clock is {off:.0f} s off the file system's: set it by NTP"
-        )
+        raise OSError(f"this machine's clock is {off:.0f} s off the file system's: set it by NTP")
     return f"within {CLOCK_TOLERANCE_SECONDS:.0f} s of the file system's"

@@ -71,17 +71,19 @@ def drain(
     wait: bool = True,
     within: frozenset[int] | None = None,
     quiet: bool = False,
+    summary: bool = True,
 ) -> int:
     """Work on a run with this many workers, tell how it goes, and return the exit code."""
     from docgen_core.runs.status import run_status
 
     before = run_status(here.state, here.blobs, run)
     began = time.monotonic()
-    if workers == 1:
+    # What is over needs no fleet: this process alone sees that, and leaves.
+    if workers == 1 or before.over:
         code = _work_here(here, before, stop, wait=wait, within=within, quiet=quiet)
     else:
         code = _work_with_fleet(here, before, workers, stop, wait=wait, within=within)
-    if not quiet:
+    if summary and not quiet:
         after = run_status(here.state, here.blobs, run)
         _summarise(here, after, after.items_done - before.items_done, time.monotonic() - began, code)
     return code

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.options import AsJson, Blobs, RunId, Sink, State, places
+from docgen_core.cli.options import AsJson, Blobs, RunId, Sink, State, places, refuse_unknown
 
 
 def pause(run: RunId, state: State = None, blobs: Blobs = None) -> int:
@@ -50,6 +50,7 @@ def export(run: RunId, sink: Sink = None, as_json: AsJson = False, state: State 
 
     uri = load_settings(sink=sink).sink
     with places(state, blobs) as here, closing(open_sink(uri)) as target:
+        refuse_unknown(here, run)
         report = export_run(run, blobs=here.blobs, sink=target)
     if as_json or not console.at_terminal():
         console.result({"run": run, "sink": uri, "rows": dict(report.rows), "leftovers": report.leftovers})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.options import AsJson, Blobs, RunId, State, places
+from docgen_core.cli.options import AsJson, Blobs, RunId, State, places, refuse_unknown
 from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -110,6 +110,9 @@ def show(
     from docgen_core import golden
 
     with places(state, blobs) as here:
+        refuse_unknown(here, run)
+        if pictures is not None:
+            _make_folder(pictures)
         opened = golden.open(run, blobs=here.blobs)
         document_id = _document_id(opened.table("documents").to_arrow(), run, document)
         tables = {name: _rows_of(opened.table(name).to_arrow(), document_id) for name in opened.tables}
@@ -166,11 +169,17 @@ def _plain(value: object) -> object:
     return f"{value:.2f}" if isinstance(value, float) else value
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"--pictures {folder}: something that is not a folder is in its way; name another") from None
+
+
 def _draw(document: bytes, boxes: list[dict[str, object]], folder: Path, document_id: str) -> None:
     """The pages as pictures, each box outlined."""
     from docgen_core.render.pictures import outlined_pages
 
-    folder.mkdir(parents=True, exist_ok=True)
     quads = [
         (int(str(box["page"])), tuple(float(str(box[f"{axis}{i}"])) for i in range(4) for axis in "xy"))
         for box in boxes

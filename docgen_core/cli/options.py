@@ -153,3 +153,11 @@ def places(state: str | None = None, blobs: str | None = None, catalogue: str | 
     settings = load_settings(state=state, blobs=blobs, catalogue=catalogue)
     with closing(open_blobs(settings.blobs)) as blob_store, closing(open_state(settings.state)) as state_store:
         yield Places(settings, state_store, blob_store)
+
+
+def refuse_unknown(here: Places, run: str) -> None:
+    """Raise `RunUnknown` for a run that neither store knows: to finish it would be wrong advice."""
+    from docgen_core.runs.manifest import is_published
+
+    if not is_published(here.blobs, run):
+        here.state.run(run)

@@ -5,6 +5,7 @@ How a planned run is worked on from here (signals, fleets, reports) is `draining
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,11 +35,11 @@ from docgen_core.cli.options import (
 
 if TYPE_CHECKING:
     from docgen_core.runs.plan import PlannedRun
-    from docgen_core.runs.selection import Selection
+    from docgen_core.runs.selection import CatalogueSpec, Selection
 
 DEFAULT_CATALOGUE = "default"
-DEFAULT_COMPANIES = 120
-"""Companies of the catalogue that is built when there is none."""
+COMPANIES, PRODUCTS, RANGE_WIDTH = 120, 24, 30
+"""Of a catalogue of which nothing else is said: companies, products a company, companies to a unit."""
 
 
 def plan(
@@ -99,7 +100,9 @@ def work(
         for run in runs:
             here.state.run(run)
         with stopping(until_stdin_closes) as stop:
-            codes = [drain(here, run, workers, stop, wait=not no_wait, within=within, quiet=quiet) for run in runs]
+            # A fleet's worker leaves the summary to its fleet.
+            how = {"wait": not no_wait, "quiet": quiet, "summary": not until_stdin_closes}
+            codes = [drain(here, run, workers, stop, within=within, **how) for run in runs]
     return max(codes)
 
 
@@ -140,33 +143,25 @@ def resume(run: RunId, workers: Workers = 1, state: State = None, blobs: Blobs =
 
 def build_catalogue(
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Name of the catalogue version.")],
-    companies: Annotated[int, typer.Option("--companies", min=1, max=10_000_000)] = DEFAULT_COMPANIES,
-    products: Annotated[int, typer.Option("--products", min=1, max=1_000, help="Products a company.")] = 24,
-    range_width: Annotated[int, typer.Option("--range", min=1, max=10_000, help="Companies to a unit.")] = 30,
+    companies: Annotated[int, typer.Option("--companies", min=1, max=10_000_000)] = COMPANIES,
+    products: Annotated[int, typer.Option("--products", min=1, max=1_000, help="Products a company.")] = PRODUCTS,
+    range_width: Annotated[int, typer.Option("--range", min=1, max=10_000, help="Companies to a unit.")] = RANGE_WIDTH,
     seed: Seed = 0,
     workers: Workers = 1,
     state: State = None,
     blobs: Blobs = None,
 ) -> int:
     """Build a catalogue version: a run over company ranges, key-free and deterministic."""
-    with places(state, blobs) as here, stopping() as stop:
-        return _build(here, version, companies, products, range_width, seed, workers, stop)
-
-
-def _build(
-    here: Places,
-    version: str,
-    companies: int,
-    products: int,
-    range_width: int,
-    seed: int,
-    workers: int,
-    stop: Stop,
-) -> int:
-    from docgen_core.runs.catalogue import build_catalogue_run
     from docgen_core.runs.selection import CatalogueSpec
 
     spec = CatalogueSpec(companies=companies, products=products, range_width=range_width, seed=seed)
+    with places(state, blobs) as here, stopping() as stop:
+        return _build(here, version, spec, workers, stop)
+
+
+def _build(here: Places, version: str, spec: CatalogueSpec, workers: int, stop: Stop) -> int:
+    from docgen_core.runs.catalogue import build_catalogue_run
+
     planned = build_catalogue_run(here.state, here.blobs, version, spec)
     return drain(here, planned.run.run_id, workers, stop)
 
@@ -174,9 +169,11 @@ def _build(
 def _planned(
     here: Places, run: str, documents: int, seed: int, selection: Selection, unit_size: int | None, workers: int
 ) -> PlannedRun:
+    from docgen_core.runs.keys import check_run_id
     from docgen_core.runs.plan import RunRequest, create_run
 
-    version = here.settings.catalogue or _catalogue_in_use(here, run) or _any_catalogue(here, workers)
+    check_run_id(run)
+    version = here.settings.catalogue or _catalogue_in_use(here, run) or _any_catalogue(here, selection, workers)
     request = RunRequest(
         run_id=run, documents=documents, seed=seed, selection=selection, catalogue=version, unit_size=unit_size
     )
@@ -194,15 +191,28 @@ def _catalogue_in_use(here: Places, run: str) -> str | None:
     return str(pinned["version"]) if isinstance(pinned, dict) else None
 
 
-def _any_catalogue(here: Places, workers: int) -> str:
+def _any_catalogue(here: Places, selection: Selection, workers: int) -> str:
+    """The newest catalogue; where there is none, a small one that is built for the purpose."""
     from docgen_core.runs.catalogue import newest_catalogue
+    from docgen_core.runs.selection import CatalogueSpec
 
     version = newest_catalogue(here.state, here.blobs)
     if version is None:
+        spec = CatalogueSpec(companies=COMPANIES, products=PRODUCTS, range_width=RANGE_WIDTH)
+        _refuse_in_vain(selection, spec)
         console.note(f"no catalogue here yet: building a small one, {DEFAULT_CATALOGUE!r}, first")
         with stopping() as stop:
-            code = _build(here, DEFAULT_CATALOGUE, DEFAULT_COMPANIES, 24, 30, 0, workers, stop)
+            code = _build(here, DEFAULT_CATALOGUE, spec, workers, stop)
         if code:
             raise typer.Exit(code)
         version = DEFAULT_CATALOGUE
     return version
+
+
+def _refuse_in_vain(selection: Selection, spec: CatalogueSpec) -> None:
+    """A selection that the catalogue could not serve is refused before it is built."""
+    from docgen_core.packs import load_pack
+
+    pack = load_pack(spec.pack)
+    companies = (pack.catalogue_rows(spec, company)["companies"] for company in range(spec.companies))
+    pack.eligible(selection, chain.from_iterable(companies))

@@ -62,7 +62,7 @@ def check_parent(parent: str) -> str:
 
 def catalogue_run_id(version: str) -> str:
     """Id of the run that builds a catalogue version."""
-    return check_name(f"{CATALOGUE_RUN}{version}", "catalogue version")
+    return check_name(f"{CATALOGUE_RUN}{check_name(version, 'catalogue version')}", "run id")
 
 
 def default_prefix(run_id: str, parent: str = RUNS) -> str:

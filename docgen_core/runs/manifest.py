@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import canonical_json, sha256_hex
 from docgen_core.errors import BlobMissing, Damage, RunIncomplete, RunWithdrawn, UsageError
-from docgen_core.runs.keys import plan_key, root_key, run_id_at, sealed_key, withdrawn_key
+from docgen_core.runs.keys import default_prefix, plan_key, root_key, run_id_at, sealed_key, withdrawn_key
 from docgen_core.runs.spec import CatalogueRunSpec, DocumentsSpec
 from docgen_core.state.contract import RunKind, RunMarker
 
@@ -175,6 +175,12 @@ def parse(model: type[PublishedT], key: str, data: bytes) -> PublishedT:
     if found.to_bytes() != data:
         raise Damage(f"blob {key!r} is not in canonical form; run `docgen verify`")
     return found
+
+
+def is_published(blobs: BlobStore, run_id: str) -> bool:
+    """Whether the blobs know the run, by its plan, its marker or its tombstone."""
+    known = (plan_key(default_prefix(run_id)), sealed_key(run_id), withdrawn_key(run_id))
+    return any(blobs.exists(key) for key in known)
 
 
 def refuse_withdrawn(blobs: BlobStore, run_id: str) -> None:
