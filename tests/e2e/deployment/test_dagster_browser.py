@@ -15,6 +15,8 @@ from docgen_core.render.chromium import find_chromium
 if TYPE_CHECKING:
     from tests.e2e.deployment.conftest import Deployment
 
+pytestmark = pytest.mark.timeout(900)
+
 RANGE = "00008-00011"
 PATIENCE_MS = 120_000
 

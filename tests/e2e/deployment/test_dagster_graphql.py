@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pytest
 
 from docgen_core.state import open_state
 from docgen_core.state.contract import RunState, UnitState
@@ -22,6 +23,8 @@ ASSETS = ("catalogue", "run_plan", "golden_shards", "invoices", "line_items", "t
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "docgen"}
 MANY = 5_000
 """Documents that no test waits for."""
+
+pytestmark = pytest.mark.timeout(900)
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
 
