@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-BATCH_ROWS = 32 * 1024
+BATCH_ROWS = 16 * 1024
 """Rows to a record batch: a few megabytes of the widest golden table."""
 
 

@@ -28,11 +28,11 @@ import tenacity
 from docgen_core.errors import StorageFailed, UsageError
 from docgen_core.export.contract import GoldenSink, Shard
 
-MEMORY_MB = 128
+MEMORY_MB = 96
 """DuckDB's own bound; beyond it, it writes to disk. With Python and Arrow an export stays under 400 MB."""
 THREADS = 1
 """Inserting threads. A second one gains nothing (Arrow parses in threads of its own) and tears row groups."""
-INSERT_BYTES = 8 * 1024 * 1024
+INSERT_BYTES = 4 * 1024 * 1024
 """Rows of small shards are gathered up to this before they are inserted: a statement costs 3 ms."""
 WAIT_SECONDS = 10.0
 """For somebody's session that holds the file: it may never end, so it is soon named."""

@@ -24,7 +24,7 @@ from docgen_core.export.contract import Shard
 from docgen_core.runs.keys import default_prefix, unit_of
 from docgen_core.runs.manifest import BlobEntry, Part, PartEntry, Root, read_blob, read_part, read_root
 
-READ_AHEAD_BYTES = 32 * 1024 * 1024
+READ_AHEAD_BYTES = 16 * 1024 * 1024
 """Blobs fetched and not yet consumed; one blob larger than this is held alone."""
 READ_AHEAD_THREADS = 4
 """Fetches at once: enough to hide an object store's answer time behind the parsing."""
@@ -82,7 +82,7 @@ class RunReader:
         """
         shards = self._read(self._named(table))
         first = next(shards)
-        return TableStream(table, first.schema, _same_columns(first, chain((first,), shards)))
+        return TableStream(table, first.schema, _same_columns(first.schema, first.key, chain((first,), shards)))
 
     def schema(self, table: str) -> pa.Schema:
         """A table's declared columns, from its first shard."""
@@ -204,8 +204,9 @@ def _join_listing(blobs: BlobStore, prefix: str, entries: Iterable[ShardEntry], 
     return leftovers
 
 
-def _same_columns(first: Shard, shards: Iterable[Shard]) -> Iterator[Shard]:
+def _same_columns(schema: pa.Schema, key: str, shards: Iterable[Shard]) -> Iterator[Shard]:
+    """The shards, as long as each has the columns of the first one, which stood under `key`."""
     for shard in shards:
-        if not shard.schema.equals(first.schema, check_metadata=False):
-            raise Damage(f"shard {shard.key!r} has other columns than {first.key!r}; run `docgen verify`")
+        if not shard.schema.equals(schema, check_metadata=False):
+            raise Damage(f"shard {shard.key!r} has other columns than {key!r}; run `docgen verify`")
         yield shard

@@ -178,5 +178,5 @@ def test_batches_are_bounded() -> None:
     seal(blobs, "r1", {"notes": [encode_shard("notes", NOTES, rows)]})
     (shard,) = open_run("r1", blobs).stream("notes").shards
     batches = list(shard.batches())
-    assert max(batch.num_rows for batch in batches) <= 32 * 1024
+    assert max(batch.num_rows for batch in batches) <= 16 * 1024
     assert pa.Table.from_batches(batches).column("document_id").to_pylist() == [row["document_id"] for row in rows]
