@@ -18,7 +18,6 @@ from enum import StrEnum
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import (
-    Damage,
     DocgenError,
     GlyphMissing,
     LeaseLost,
@@ -29,10 +28,9 @@ from docgen_core.errors import (
     StorageFailed,
     WrongRunState,
 )
-from docgen_core.runs.finalise import PAGE_UNITS, finalize
+from docgen_core.runs.finalise import PAGE_UNITS, finalize, refuse_other_plan
 from docgen_core.runs.fingerprint import check_fingerprint, current_fingerprint
 from docgen_core.runs.keeper import LeaseKeeper
-from docgen_core.runs.keys import plan_key
 from docgen_core.runs.manifest import Plan, read_plan, refuse_withdrawn
 from docgen_core.runs.plan import TAKEOVER_SECONDS, publish_plan
 from docgen_core.runs.unit import RendererOnDemand, UnitMaker, open_maker
@@ -278,8 +276,7 @@ class _Drain:
         if not run.planned or run.state is not RunState.RUNNING:
             return
         plan = read_plan(self.blobs, run.marker.prefix)
-        if plan.spec_digest != run.marker.spec_digest:
-            raise Damage(f"blob {plan_key(run.marker.prefix)!r} is the plan of another spec; run `docgen verify`")
+        refuse_other_plan(plan, run)
         check_fingerprint(self.run_id, plan.fingerprint, current_fingerprint(run.marker.kind, plan.pack_version))
         self.lease_seconds = run.lease_seconds
         self.plan = plan

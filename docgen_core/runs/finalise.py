@@ -44,8 +44,7 @@ def build_root(run: Run, state: StateStore, blobs: BlobStore) -> Root:
     """The root that the store's digests give. Reads every part, and trusts none it cannot match."""
     plan_bytes = blobs.get(plan_key(run.marker.prefix))
     plan = parse(Plan, plan_key(run.marker.prefix), plan_bytes)
-    if plan.spec_digest != run.marker.spec_digest:
-        raise Damage(f"blob {plan_key(run.marker.prefix)!r} is the plan of another spec; run `docgen verify`")
+    refuse_other_plan(plan, run)
     rows: Counter[str] = Counter()
     entries: list[PartEntry] = []
     for unit in finished_units(run.run_id, state):
@@ -69,6 +68,12 @@ def build_root(run: Run, state: StateStore, blobs: BlobStore) -> Root:
         parts=entries,
         version=plan.catalogue_spec.version if plan.kind == "catalogue" else None,
     )
+
+
+def refuse_other_plan(plan: Plan, run: Run) -> None:
+    """Raise `Damage` when the plan artefact is not the plan that the store recorded, to the last word of its spec."""
+    if plan.marker != run.marker:
+        raise Damage(f"blob {plan_key(run.marker.prefix)!r} is not the plan of run {run.run_id!r}; restore it")
 
 
 def finished_units(run_id: str, state: StateStore) -> Iterator[Unit]:
