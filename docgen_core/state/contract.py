@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -78,6 +78,8 @@ class Run:
     """Seconds since 1970, for people and listings; it orders nothing."""
     max_attempts: int
     lease_seconds: float
+    stamp: object = field(default=None, compare=False, repr=False)
+    """By what the store that gave this row would know it again; the row's version, where the store has versions."""
 
     @property
     def run_id(self) -> str:
@@ -111,6 +113,8 @@ class Unit:
     part_sha256: str | None
     rows: int
     epoch: int
+    stamp: object = field(default=None, compare=False, repr=False)
+    """As a run's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -55,13 +56,18 @@ def locate(uri: str) -> Location:
     return Location(scheme[1].lower() if scheme else "", unquote(place) if scheme else place, settings)
 
 
-def read_settings(uri: str, given: dict[str, str], default: Settings) -> Settings:
-    """The settings a URI gives, the scheme's defaults elsewhere. Raises `UsageError` naming the bad one."""
-    unknown = sorted(given.keys() - {"lease_seconds", "max_attempts", "skew_seconds"})
+_NAMES = ("lease_seconds", "max_attempts", "skew_seconds")
+
+
+def read_settings(uri: str, given: dict[str, str], default: Settings, also: Collection[str] = ()) -> Settings:
+    """The settings a URI gives, the scheme's defaults elsewhere; `also` names those it has beside them.
+
+    Raises `UsageError` naming the bad one.
+    """
+    unknown = sorted(given.keys() - {*_NAMES, *also})
     if unknown:
-        raise UsageError(
-            f"state {uri!r}: no setting {unknown[0]!r}; there are lease_seconds, max_attempts and skew_seconds"
-        )
+        *first, last = (*also, *_NAMES)
+        raise UsageError(f"state {uri!r}: no setting {unknown[0]!r}; there are {', '.join(first)} and {last}")
     return Settings(
         lease_seconds=_seconds(uri, given, "lease_seconds", default.lease_seconds, zero=False),
         max_attempts=_attempts(uri, given, default.max_attempts),
@@ -69,13 +75,10 @@ def read_settings(uri: str, given: dict[str, str], default: Settings) -> Setting
     )
 
 
-def write_uri(scheme: str, place: str, settings: Settings, default: Settings) -> str:
-    """The URI that `locate` and `read_settings` read back as this."""
-    query = {
-        name: str(getattr(settings, name))
-        for name in ("lease_seconds", "max_attempts", "skew_seconds")
-        if getattr(settings, name) != getattr(default, name)
-    }
+def write_uri(scheme: str, place: str, settings: Settings, default: Settings, own: Mapping[str, str] = {}) -> str:
+    """The URI that `locate` and `read_settings` read back as this; `own` are the scheme's own settings."""
+    changed = (name for name in _NAMES if getattr(settings, name) != getattr(default, name))
+    query = {**own, **{name: str(getattr(settings, name)) for name in changed}}
     return f"{scheme}://{quote(place)}" + (f"?{urlencode(query)}" if query else "")
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 import pytest
+from state_servers import StateServer
 
 from docgen_core.errors import StorageFailed
 from docgen_core.state import transitions
 from docgen_core.state.contract import SEGMENT_UNITS, Lease, Part, RunKind, RunMarker, Unit
+from docgen_core.state.dynamodb import DynamoPrimitives
+from docgen_core.state.dynamodb_calls import create_table
+from docgen_core.state.firestore import FirestorePrimitives
 from docgen_core.state.memory import MemoryPrimitives
 from docgen_core.state.primitives import Change, Primitives
 from docgen_core.state.settings import Settings
@@ -21,17 +26,43 @@ from docgen_core.state.store import SegmentStore
 LEASE_SECONDS = 60.0
 
 
-def _memory(folder: Path) -> Callable[[], Primitives]:
+Connect = Callable[[], Primitives]
+"""Connects as one more process would."""
+
+
+def _memory(request: pytest.FixtureRequest, folder: Path) -> Connect:
     tables = MemoryPrimitives()
     return lambda: tables
 
 
-def _sqlite(folder: Path) -> Callable[[], Primitives]:
+def _sqlite(request: pytest.FixtureRequest, folder: Path) -> Connect:
     return lambda: SqlitePrimitives(folder / "state.db")
 
 
-BACKENDS = {"memory": _memory, "sqlite": _sqlite}
-"""A backend joins the suite by a line here: (folder) → a function that connects as one more process would."""
+def _reach(request: pytest.FixtureRequest, server: StateServer) -> None:
+    patch = request.getfixturevalue("monkeypatch")
+    for name, value in server.environment.items():
+        patch.setenv(name, value)
+
+
+def _dynamodb(request: pytest.FixtureRequest, folder: Path) -> Connect:
+    _reach(request, request.getfixturevalue("dynamodb_server"))
+    table = f"docgen-{uuid4().hex}"
+    create_table(table, None)
+    return lambda: DynamoPrimitives(table, None)
+
+
+def _firestore(request: pytest.FixtureRequest, folder: Path) -> Connect:
+    _reach(request, request.getfixturevalue("firestore_server"))
+    project = f"docgen-{uuid4().hex[:16]}"
+    return lambda: FirestorePrimitives(project, "(default)")
+
+
+BACKENDS = {"memory": _memory, "sqlite": _sqlite, "dynamodb": _dynamodb, "firestore": _firestore}
+"""A backend joins the suite by a line here: (request, folder) → a function that connects to a store of its own."""
+
+OVER_NETWORK = {"dynamodb", "firestore"}
+"""Each write is a request here: large runs are brought near their end in fewer of them."""
 
 
 def _delegated(name: str) -> Callable[..., object]:
@@ -81,8 +112,9 @@ Meddled.__abstractmethods__ = frozenset()
 class World:
     """Stores on one backend, and the time they live in."""
 
-    def __init__(self, connect: Callable[[], Primitives]) -> None:
+    def __init__(self, connect: Connect, *, over_network: bool = False) -> None:
         self._connect = connect
+        self.over_network = over_network
         self._opened: list[SegmentStore] = []
         self.wall = 1_700_000_000.0
         self.monotonic = 5_000.0
@@ -152,6 +184,15 @@ class World:
         ]
         assert all(store.primitives.write_units(changes))
 
+    def done_before(self, store: SegmentStore, indices: Iterable[int], run_id: str = "r") -> None:
+        """Leave units of a run as a peer does that has done them long ago, in one write a segment."""
+        run, now = store.run(run_id), self.wall
+        for _, group in itertools.groupby(indices, key=lambda index: index // SEGMENT_UNITS):
+            rows = [transitions.claimed(run, index, None, worker="peer", now=now, working=True) for index in group]
+            leases = [transitions.lease_of(row, asked_at=0.0, lease_seconds=LEASE_SECONDS) for row in rows]
+            done = [transitions.completed(row, x, self.part(x)) for row, x in zip(rows, leases, strict=True)]
+            assert all(store.primitives.write_units([Change(None, row) for row in done]))
+
     @staticmethod
     def unit(store: SegmentStore, index: int, run_id: str = "r") -> Unit:
         """The unit's row, which must be there."""
@@ -165,7 +206,7 @@ class World:
 
 @pytest.fixture(params=BACKENDS)
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    world = World(BACKENDS[request.param](tmp_path))
+    world = World(BACKENDS[request.param](request, tmp_path), over_network=request.param in OVER_NETWORK)
     yield world
     world.close()
 
@@ -183,6 +224,6 @@ def worlds(request: pytest.FixtureRequest, tmp_path: Path) -> Worlds:
 
     def new() -> World:
         folder = tmp_path / f"world-{next(numbers)}"
-        return World(BACKENDS[request.param](folder))
+        return World(BACKENDS[request.param](request, folder))
 
     return Worlds(request.param, new)

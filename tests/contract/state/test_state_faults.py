@@ -39,15 +39,16 @@ def test_the_last_owner_may_die_and_a_waiting_peer_takes_over(world):
 
 def test_a_unit_that_kills_its_worker_is_failed_at_the_cap_and_the_others_are_done(world):
     victims = 0
-    store = world.planned(5, attempts=3)
+    store, worker = world.planned(5, attempts=3), world.store()
     while True:
-        claim = world.store().claim_next_unit("r", f"worker-{victims}")
+        claim = worker.claim_next_unit("r", f"worker-{victims}")
         if claim.outlook is Outlook.BUSY:
             world.wait(claim.retry_seconds)
         elif claim.leases:
             (lease,) = claim.leases
             if lease.index == 2:
                 victims += 1
+                worker = world.store()
             else:
                 store.complete_unit(lease, world.part(lease))
         else:

@@ -364,8 +364,8 @@ class Judge(RuleBasedStateMachine):
         raise AssertionError("the run never drained")
 
 
-EXAMPLES = {"memory": 300, "sqlite": 40}
-"""SQLite waits for the disk at every step."""
+EXAMPLES = {"memory": 300, "sqlite": 40, "dynamodb": 6, "firestore": 10}
+"""SQLite waits for the disk at every step, the others for a server."""
 
 
 # Far longer than it takes, for the time Hypothesis needs to make a failure short.
@@ -375,7 +375,7 @@ def test_any_sequence_of_operations_keeps_the_contract(worlds):
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=EXAMPLES.get(worlds.backend, 40),
+            max_examples=EXAMPLES[worlds.backend],
             stateful_step_count=40,
             deadline=None,
             derandomize=True,

@@ -1,0 +1,257 @@
+"""Runs and units in one DynamoDB table, any number of runs to a table, without secondary indexes.
+
+Maps the primitives to requests; see docs/decisions/0009-state-in-the-clouds.md. The keys:
+
+| row | pk | sk |
+| --- | --- | --- |
+| run | `#runs#` and one of 16 shards, by the run's id | the run's id |
+| unit | run, `#`, segment | `unit#` and the index |
+| seal | run, `#seals` | the segment |
+
+What does not belong here: rules of the contract, retries and errors of the service (dynamodb_calls.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from docgen_core.state.cloud import FORMAT_VERSION, CloudPrimitives, calls, check_format, new_token
+from docgen_core.state.contract import SEGMENT_UNITS, Run, RunKind, RunMarker, RunState, Unit, UnitState
+from docgen_core.state.dynamodb_calls import ConditionFailed, Table
+from docgen_core.state.primitives import Change, Segment
+
+Item = dict[str, dict[str, Any]]
+"""A row as the service has it: attribute to `{type: value}`."""
+
+LISTING_SHARDS = 16
+"""Partitions over which the rows of runs are spread; a listing asks each of them."""
+
+
+class _Kind(NamedTuple):
+    tag: str
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+_TEXT = _Kind("S", str, str)
+_WHOLE = _Kind("N", str, int)
+_REAL = _Kind("N", repr, float)  # as written, a float is read back to the bit
+_TRUTH = _Kind("BOOL", bool, bool)
+
+# Rows are billed by the byte, names included, and a segment is a thousand of them: hence one letter each.
+_UNIT: dict[str, tuple[str, _Kind]] = {
+    "state": ("s", _Kind("S", str, UnitState)),
+    "generation": ("g", _WHOLE),
+    "attempts": ("a", _WHOLE),
+    "owner": ("o", _TEXT),
+    "lease_expires_at": ("l", _REAL),
+    "heartbeat": ("h", _WHOLE),
+    "working": ("w", _TRUTH),
+    "not_before": ("n", _REAL),
+    "error": ("e", _TEXT),
+    "part_key": ("k", _TEXT),
+    "part_sha256": ("d", _TEXT),
+    "rows": ("r", _WHOLE),
+    "epoch": ("p", _WHOLE),
+}
+_MARKER: dict[str, tuple[str, _Kind]] = {
+    "kind": ("kind", _Kind("S", str, RunKind)),
+    "prefix": ("prefix", _TEXT),
+    "spec": ("spec", _Kind("S", lambda spec: json.dumps(spec, sort_keys=True, separators=(",", ":")), json.loads)),
+    "spec_digest": ("spec_digest", _TEXT),
+    "total_units": ("total_units", _WHOLE),
+    "unit_size": ("unit_size", _WHOLE),
+    "total_items": ("total_items", _WHOLE),
+}
+_RUN: dict[str, tuple[str, _Kind]] = {
+    "state": ("s", _Kind("S", str, RunState)),
+    "planned": ("planned", _TRUTH),
+    "epoch": ("p", _WHOLE),
+    "root_digest": ("root_digest", _TEXT),
+    "created_at": ("created_at", _REAL),
+    "max_attempts": ("max_attempts", _WHOLE),
+    "lease_seconds": ("lease_seconds", _REAL),
+}
+_FORMAT, _TOKEN, _SEAL_ROWS = "f", "t", "r"
+
+_ABSENT = "attribute_not_exists(pk)"
+
+
+class DynamoPrimitives(CloudPrimitives):
+    """The primitives over one table."""
+
+    def __init__(self, table: str, region: str | None) -> None:
+        """Name the table; nothing is asked of the service yet. Raises `UsageError`."""
+        super().__init__()
+        self._table = Table(table, region)
+
+    def insert_run(self, run: Run) -> bool:
+        """See `Primitives.insert_run`."""
+        return self._put(_run_item(run), _ABSENT, {})
+
+    def read_run(self, run_id: str) -> Run | None:
+        """See `Primitives.read_run`."""
+        item = self._get(_run_key(run_id))
+        return None if item is None else _run_of(item)
+
+    def replace_run(self, before: Run, after: Run) -> bool:
+        """See `Primitives.replace_run`."""
+        held: Item = {
+            ":s": {"S": str(before.state)},
+            ":planned": {"BOOL": before.planned},
+            ":p": {"N": str(before.epoch)},
+        }
+        return self._put(_run_item(after), "s = :s AND planned = :planned AND p = :p", held)
+
+    def list_runs(self, states: Collection[RunState] | None, after: str, limit: int) -> list[Run]:
+        """See `Primitives.list_runs`. One query of each shard."""
+        if states is not None and not states:
+            return []
+
+        def listed(shard: int) -> list[Run]:
+            items = self._query(f"#runs#{shard:02d}", states, limit=limit, after=after)
+            return [_run_of(item) for item in items]
+
+        runs = [run for shard in calls().map(listed, range(LISTING_SHARDS)) for run in shard]
+        return sorted(runs, key=lambda run: run.run_id)[:limit]
+
+    def read_unit(self, run_id: str, index: int) -> Unit | None:
+        """See `Primitives.read_unit`."""
+        item = self._get(_unit_key(run_id, index))
+        return None if item is None else _unit_of(item)
+
+    def read_segment(self, run_id: str, segment: int) -> Segment:
+        """See `Primitives.read_segment`."""
+        return Segment.of(map(_unit_of, self._query(f"{run_id}#{segment}")))
+
+    def write_units(self, changes: Sequence[Change]) -> list[bool]:
+        """See `Primitives.write_units`. One conditional write each, several under way at once."""
+        if len(changes) == 1:
+            return [self._write(changes[0])]
+        return list(calls().map(self._write, changes))
+
+    def read_rows(
+        self, run_id: str, segment: int, states: Collection[UnitState] | None, after: int, limit: int
+    ) -> list[Unit]:
+        """See `CloudPrimitives.read_rows`."""
+        behind = _unit_sort_key(after) if after >= 0 else ""
+        return [_unit_of(item) for item in self._query(f"{run_id}#{segment}", states, limit=limit, after=behind)]
+
+    def seal(self, run_id: str, segment: int, rows: int) -> None:
+        """See `Primitives.seal`."""
+        key = {"pk": {"S": f"{run_id}#seals"}, "sk": {"S": f"{segment:06d}"}}
+        self._put({**key, _SEAL_ROWS: {"N": str(rows)}}, _ABSENT, {})
+
+    def seals(self, run_id: str) -> dict[int, int]:
+        """See `Primitives.seals`."""
+        return {int(item["sk"]["S"]): int(item[_SEAL_ROWS]["N"]) for item in self._query(f"{run_id}#seals")}
+
+    def _write(self, change: Change) -> bool:
+        before, after = change
+        if before is None:
+            return self._put(_unit_item(after), _ABSENT, {})
+        held = {
+            ":g": {"N": str(before.generation)},
+            ":s": {"S": str(before.state)},
+            ":h": {"N": str(before.heartbeat)},
+        }
+        return self._put(_unit_item(after), "g = :g AND s = :s AND h = :h", held)
+
+    def _put(self, item: Item, condition: str, values: Item) -> bool:
+        """Store the row on a condition; True when it was stored, be it by a request whose answer was lost."""
+        self.check_open()
+        token = new_token()
+        request: dict[str, Any] = {"Item": {**item, _TOKEN: {"S": token}}, "ConditionExpression": condition}
+        if values:
+            request["ExpressionAttributeValues"] = values
+        try:
+            self._table.call("put_item", **request)
+        except ConditionFailed as refused:
+            if not refused.retried:
+                return False
+            stored = self._get({"pk": item["pk"], "sk": item["sk"]})
+            return stored is not None and stored[_TOKEN]["S"] == token
+        return True
+
+    def _get(self, key: Item) -> Item | None:
+        self.check_open()
+        found: Item | None = self._table.call("get_item", Key=key, ConsistentRead=True).get("Item")
+        return found
+
+    def _query(
+        self, pk: str, states: Collection[str] | None = None, *, limit: int | None = None, after: str = ""
+    ) -> Iterator[Item]:
+        """Rows of a partition in key order, by strong reads."""
+        self.check_open()
+        condition, values = "pk = :pk", {":pk": {"S": pk}}
+        request: dict[str, Any] = {"ConsistentRead": True}
+        if after:
+            condition, values[":after"] = "pk = :pk AND sk > :after", {"S": after}
+        if states is not None:
+            names = {f":s{number}": {"S": str(state)} for number, state in enumerate(sorted(states))}
+            values |= names
+            request["FilterExpression"] = f"s IN ({', '.join(names)})"
+        elif limit is not None:
+            request["Limit"] = limit
+        request |= {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
+        return _first(limit, self._pages(request))
+
+    def _pages(self, request: dict[str, Any]) -> Iterator[Item]:
+        while True:
+            answer = self._table.call("query", **request)
+            yield from answer["Items"]
+            if "LastEvaluatedKey" not in answer:
+                return
+            request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+
+def _first(limit: int | None, items: Iterable[Item]) -> Iterator[Item]:
+    for count, item in enumerate(items, start=1):
+        yield item
+        if count == limit:
+            return
+
+
+def _run_key(run_id: str) -> Item:
+    shard = sha256(run_id.encode()).digest()[0] % LISTING_SHARDS
+    return {"pk": {"S": f"#runs#{shard:02d}"}, "sk": {"S": run_id}}
+
+
+def _unit_key(run_id: str, index: int) -> Item:
+    return {"pk": {"S": f"{run_id}#{index // SEGMENT_UNITS}"}, "sk": {"S": _unit_sort_key(index)}}
+
+
+def _unit_sort_key(index: int) -> str:
+    return f"unit#{index:09d}"
+
+
+def _fields_out(record: object, table: dict[str, tuple[str, _Kind]]) -> Item:
+    values = ((getattr(record, field), name, kind) for field, (name, kind) in table.items())
+    return {name: {kind.tag: kind.write(value)} for value, name, kind in values if value is not None}
+
+
+def _fields_in(item: Item, table: dict[str, tuple[str, _Kind]]) -> dict[str, Any]:
+    return {field: kind.read(item[name][kind.tag]) if name in item else None for field, (name, kind) in table.items()}
+
+
+def _unit_item(unit: Unit) -> Item:
+    return _unit_key(unit.run_id, unit.index) | _fields_out(unit, _UNIT)
+
+
+def _unit_of(item: Item) -> Unit:
+    run_id, index = item["pk"]["S"].partition("#")[0], int(item["sk"]["S"].removeprefix("unit#"))
+    return Unit(run_id=run_id, index=index, **_fields_in(item, _UNIT))
+
+
+def _run_item(run: Run) -> Item:
+    written = {_FORMAT: {"N": str(FORMAT_VERSION)}}
+    return _run_key(run.run_id) | written | _fields_out(run.marker, _MARKER) | _fields_out(run, _RUN)
+
+
+def _run_of(item: Item) -> Run:
+    run_id = item["sk"]["S"]
+    check_format(run_id, int(item[_FORMAT]["N"]))
+    return Run(RunMarker(run_id=run_id, **_fields_in(item, _MARKER)), **_fields_in(item, _RUN))

@@ -1,0 +1,158 @@
+"""Requests to one Firestore database: retried with jitter, under deadlines, errors said in one line.
+
+What does not belong here: what the documents hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from google.api_core import exceptions
+from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
+from google.cloud.firestore import Client, DocumentReference, DocumentSnapshot
+from google.cloud.firestore_v1.bulk_batch import BulkWriteBatch
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from docgen_core.errors import DocgenError, StateUnusable, StorageFailed
+from docgen_core.state.cloud import PATIENCE_SECONDS, shared
+
+T = TypeVar("T")
+
+Snapshot: TypeAlias = "DocumentSnapshot[Any]"
+"""A document as one read found it, or its absence."""
+
+ANSWER_SECONDS = 10.0
+"""How long one request may take; a segment of a thousand documents takes about one second."""
+
+WRITES_A_REQUEST = 100
+"""Writes that go together in one request; the service takes up to 500."""
+
+_PASSING = (
+    exceptions.Aborted,
+    exceptions.ServiceUnavailable,
+    exceptions.DeadlineExceeded,
+    exceptions.InternalServerError,
+    exceptions.ResourceExhausted,
+    exceptions.Cancelled,
+    exceptions.Unknown,
+)
+"""What may be otherwise a moment later."""
+
+_REFUSED_BY_CONDITION = (exceptions.AlreadyExists, exceptions.FailedPrecondition, exceptions.NotFound)
+
+
+class Write(NamedTuple):
+    """A document to store under a precondition."""
+
+    reference: DocumentReference
+    data: dict[str, Any]
+    stamp: Any
+    """The time of the last update of the document that this one takes the place of; None: there is none yet."""
+
+
+class Database:
+    """One database, as far as documents go."""
+
+    def __init__(self, project: str, database: str) -> None:
+        self._project, self._name = project, database
+        self._patiently = Retrying(
+            retry=retry_if_exception_type(_PASSING),
+            wait=wait_random_exponential(multiplier=0.05, max=4.0),
+            stop=stop_after_delay(PATIENCE_SECONDS),
+            reraise=True,
+        )
+        self._call(lambda: self.client)
+
+    @property
+    def client(self) -> Client:
+        """This process's client."""
+        project, name, emulator = self._project, self._name, os.environ.get("FIRESTORE_EMULATOR_HOST", "")
+        return shared(("firestore", project, name, emulator), lambda: Client(project=project, database=name))
+
+    def get(self, references: Sequence[DocumentReference]) -> list[Snapshot]:
+        """The documents, in the order asked for, by strong reads."""
+
+        def read() -> dict[str, Snapshot]:
+            snapshots = self.client.get_all(list(references), retry=None, timeout=ANSWER_SECONDS)
+            return {snapshot.reference.path: snapshot for snapshot in snapshots}
+
+        found = self._call(read)
+        return [found[reference.path] for reference in references]
+
+    def query(self, query: Any) -> list[Snapshot]:
+        """All that a query finds, by a strong read."""
+        return self._call(lambda: list(query.stream(retry=None, timeout=ANSWER_SECONDS)))
+
+    def write(self, writes: Sequence[Write]) -> tuple[list[bool], list[int]]:
+        """Which writes were stored; and positions of those refused though an earlier request may have stored them."""
+        applied, doubtful = [], []
+        for start in range(0, len(writes), WRITES_A_REQUEST):
+            page = writes[start : start + WRITES_A_REQUEST]
+            for position, (stored, doubt) in enumerate(self._call(_Writing(self, page)), start=start):
+                applied.append(stored)
+                if doubt:
+                    doubtful.append(position)
+        return applied, doubtful
+
+    def _call(self, call: Callable[[], T]) -> T:
+        try:
+            return self._patiently(call)
+        except (exceptions.GoogleAPICallError, GoogleAuthError) as error:
+            raise explained(error, self._project, self._name) from error
+
+
+class _Writing:
+    """Writes on their way: called until each of them has its answer."""
+
+    def __init__(self, database: Database, writes: Sequence[Write]) -> None:
+        self._database, self._writes = database, writes
+        self._stored: dict[int, bool] = {}
+        self._asked = False
+        self._doubtful: set[int] = set()
+
+    def __call__(self) -> list[tuple[bool, bool]]:
+        """Of each write, whether it was stored, and whether a refusal is in doubt. Raises what may pass."""
+        open_ = [position for position in range(len(self._writes)) if position not in self._stored]
+        again, self._asked = self._asked, True
+        batch = BulkWriteBatch(self._database.client)
+        for position in open_:
+            self._add(batch, self._writes[position])
+        answer = batch.commit(retry=None, timeout=ANSWER_SECONDS)
+        for position, status in zip(open_, answer.status, strict=True):
+            if not status.code:
+                self._stored[position] = True
+                continue
+            refused = exceptions.from_grpc_status(status.code, status.message)  # type: ignore[no-untyped-call]
+            if isinstance(refused, _REFUSED_BY_CONDITION):
+                self._stored[position] = False
+                if again:
+                    self._doubtful.add(position)
+            else:
+                passing = refused
+        if len(self._stored) < len(self._writes):
+            raise passing
+        return [(self._stored[position], position in self._doubtful) for position in range(len(self._writes))]
+
+    def _add(self, batch: BulkWriteBatch, write: Write) -> None:
+        if write.stamp is None:
+            batch.create(write.reference, write.data)
+        else:
+            option = self._database.client.write_option(last_update_time=write.stamp)
+            batch.update(write.reference, write.data, option=option)
+
+
+def explained(error: Exception, project: str, database: str) -> DocgenError:
+    """The error in one line, with what to do."""
+    place, reason = f"Firestore database {database!r} of project {project!r}", " ".join(str(error).split())
+    if isinstance(error, exceptions.NotFound):
+        return StateUnusable(
+            f"there is no {place}; make it, where it shall stay: gcloud firestore databases create "
+            f"--project={project} --database={database!r} --location=eur3, and then `docgen init`"
+        )
+    if isinstance(error, exceptions.PermissionDenied | exceptions.Unauthenticated):
+        return StorageFailed(f"{place} refused a request ({reason}); see docs/permissions.md")
+    if isinstance(error, DefaultCredentialsError):
+        return StateUnusable("no Google credentials are found here; `gcloud auth application-default login` makes some")
+    return StorageFailed(f"{place} did not serve a request: {reason}")
