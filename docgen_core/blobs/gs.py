@@ -15,6 +15,7 @@ from google.api_core.exceptions import GoogleAPICallError
 from google.auth.exceptions import GoogleAuthError, TransportError
 from google.cloud import storage
 from google.cloud.storage.exceptions import DataCorruption
+from urllib3.exceptions import HTTPError
 
 from docgen_core.blobs.objects import Absent, Again, ObjectStore, Page, Stat, Unmet, content_type, one_line
 from docgen_core.errors import StorageFailed, UsageError
@@ -31,12 +32,19 @@ REQUEST_TIMEOUT = 408
 SERVER_ERRORS = 500
 
 
+_CUT_OFF = (
+    *(requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError),
+    *(HTTPError, DataCorruption),
+)
+
+
 class GSBlobStore(ObjectStore):
     """Blobs under one prefix of one bucket."""
 
     scheme = "gs"
     client_method = "list_blobs"
-    client_errors = (GoogleAPICallError, GoogleAuthError, requests.RequestException, DataCorruption)
+    # A body that is cut off shows urllib3's own error, from below requests.
+    client_errors = (GoogleAPICallError, GoogleAuthError, requests.RequestException, HTTPError, DataCorruption)
 
     @classmethod
     def _client_wanted(cls) -> str:
@@ -121,18 +129,17 @@ class GSBlobStore(ObjectStore):
             return UsageError(f"{self.uri}: {said}; log in (gcloud auth application-default login)")
         if isinstance(error, requests.exceptions.SSLError):
             return StorageFailed(f"{self.uri}: {said}")
-        cut_off = requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError, DataCorruption
-        if isinstance(error, cut_off):
+        if isinstance(error, _CUT_OFF):
             return Again(said, lost=not isinstance(error, requests.ConnectTimeout))
         return UsageError(f"{self.uri}: {said}; correct STORAGE_EMULATOR_HOST (http://host:port), or unset it")
 
     def _judge_answer(self, error: GoogleAPICallError) -> Exception:
-        code, said = int(error.code or 0), one_line(error.message)
+        code, said = int(error.code or 0), _said(error)
         if code == 404:
             return Absent()
         if code == 412:
             return Unmet()
-        if code in BUSY or any(detail.get("reason") in RATE_LIMITS for detail in error.errors):
+        if code in BUSY or any(reason in error.message for reason in RATE_LIMITS):
             return Again(said, lost=False)
         if code == REQUEST_TIMEOUT or code >= SERVER_ERRORS:
             return Again(said, lost=True)
@@ -144,3 +151,11 @@ class GSBlobStore(ObjectStore):
         if code == 403:
             return StorageFailed(f"{self.uri}: not allowed ({said}); docs/permissions.md lists what is needed")
         return StorageFailed(f"{self.uri}: {said}")
+
+
+def _said(error: GoogleAPICallError) -> str:
+    """The server's own message, without the request that the client puts around it."""
+    try:
+        return one_line(error.response.json()["error"]["message"])
+    except (AttributeError, ValueError, KeyError, TypeError):
+        return one_line(error.message)

@@ -16,9 +16,10 @@ from __future__ import annotations
 import io
 import os
 import re
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO, ClassVar, TypeVar
 
@@ -105,6 +106,14 @@ class Page:
     token: str | None
 
 
+@dataclass(slots=True)
+class _Own:
+    """A process's own client, made when it is first needed."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    client: Any = None
+
+
 class ObjectStore(BlobStore):
     """Blobs as the objects of one bucket, under a prefix.
 
@@ -140,7 +149,7 @@ class ObjectStore(BlobStore):
         self._root = f"{check_key(prefix)}/" if prefix else ""
         self._given = client
         self._home = os.getpid()
-        self._clients: dict[int, Any] = {}
+        self._own: dict[int, _Own] = {}
         self._bucket_seen = False
 
     # What a cloud gives. Each is one request (a put in parts excepted), and may raise `client_errors`.
@@ -229,8 +238,12 @@ class ObjectStore(BlobStore):
         return self._keys(check_prefix(prefix), after)
 
     def _keys(self, prefix: str, after: str) -> Iterator[BlobInfo]:
+        last = ""
         for page in self._pages(prefix, after, ""):
             for name, size in page.blobs:
+                if name <= last:
+                    raise self._out_of_order(last, name)
+                last = name
                 key = name.removeprefix(self._root)
                 # A console makes an empty object for a folder, and its name ends in a slash.
                 is_folder = not size and (not key or key.endswith("/"))
@@ -243,27 +256,32 @@ class ObjectStore(BlobStore):
         last = ""
         for page in self._pages(prefix, "", delimiter):
             for group in page.prefixes:
+                # A group that a page ends in may come again on the next.
                 if group > last:
                     last = group
                     yield group.removeprefix(self._root)
 
     def close(self) -> None:
         """Close this process's own client; one that was handed in stays open."""
-        client = self._clients.pop(os.getpid(), None)
-        if client is not None:
-            client.close()
+        own = self._own.pop(os.getpid(), None)
+        if own is not None and own.client is not None:
+            own.client.close()
 
     # How it is kept.
 
     @property
     def _client(self) -> Any:
         process = os.getpid()
-        if self._given is None:
-            # Without a lock, which a fork could leave shut: two threads may make one each, and one is dropped.
-            return self._clients.get(process) or self._clients.setdefault(process, self._connect())
-        if process != self._home:
-            raise UsageError(f"{self.uri}: its client was made before this process was forked; open the store here")
-        return self._given
+        if self._given is not None:
+            if process != self._home:
+                raise UsageError(f"{self.uri}: its client was made before this process was forked; open the store here")
+            return self._given
+        # A lock of each process: one that was shut when a process was forked would stay shut in the child.
+        own = self._own.setdefault(process, _Own())
+        with own.lock:
+            if own.client is None:
+                own.client = self._connect()
+            return own.client
 
     def _ask(self, request: Callable[[], T], faults: list[Again] | None = None) -> T:
         """The answer to a request, asked again while that is worth it; `faults` collects why it was."""
@@ -337,6 +355,12 @@ class ObjectStore(BlobStore):
 
     def _no_bucket(self) -> DocgenError:
         return StorageFailed(f"{self.uri}: there is no bucket {self.bucket!r}; make it first, or name another")
+
+    def _out_of_order(self, last: str, name: str) -> DocgenError:
+        """Paging from a key on, and whoever compares two listings, rely on the order."""
+        return StorageFailed(
+            f"{self.uri}: the server lists {name!r} behind {last!r}; docgen needs a bucket that lists in byte order"
+        )
 
     def _name(self, key: str) -> str:
         name = f"{self._root}{check_key(key)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.blobs.memory import MemoryBlobStore
-from docgen_core.errors import BlobExists, BlobMissing, UsageError
+from docgen_core.errors import BlobExists, BlobMissing, StorageFailed, UsageError
 
 NO_KEYS = [
     *(
@@ -37,6 +38,10 @@ NO_KEYS = [
 
 SEGMENTS = st.text("ab-.0é", min_size=1, max_size=3).filter(lambda text: text not in (".", ".."))
 KEYS = st.lists(st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join), max_size=12, unique=True)
+
+
+LARGE_BYTES = 6 << 20
+"""More than the clouds' stores read at once, or send in one part here."""
 
 
 def without_folders_in_the_way(keys: list[str]) -> list[str]:
@@ -77,6 +82,44 @@ def test_an_open_reader_keeps_what_it_opened(blobs: BlobStore) -> None:
     with blobs.open("a") as reader:
         blobs.put("a", b"two")
         assert reader.read() == b"one"
+
+
+def test_a_reader_of_a_large_blob_never_mixes_two(blobs: BlobStore) -> None:
+    old, new = bytes(LARGE_BYTES), b"\1" * LARGE_BYTES
+    blobs.put("a", old)
+    with blobs.open("a") as reader:
+        assert reader.read(1) == b"\0"
+        blobs.put("a", new)
+        try:
+            rest = reader.read()
+        except StorageFailed as refused:
+            assert "read it again" in str(refused)
+        else:
+            assert rest == old[1:]
+    with blobs.open("a") as reader:
+        reader.seek(-9, 2)
+        assert (reader.tell(), reader.read()) == (LARGE_BYTES - 9, new[-9:])
+        reader.seek(3)
+        assert reader.read() == new[3:]
+
+
+def test_a_reader_of_a_large_blob_does_not_mind_the_same_bytes_again(blobs: BlobStore) -> None:
+    data = random.Random(1).randbytes(LARGE_BYTES)
+    blobs.put("a", data)
+    with blobs.open("a") as reader:
+        assert reader.read(10) == data[:10]
+        blobs.put("a", data)
+        assert reader.read() == data[10:]
+
+
+def test_a_large_blob_is_created_once(blobs: BlobStore) -> None:
+    data = random.Random(2).randbytes(LARGE_BYTES)
+    assert blobs.put_same("a", data) is True
+    assert blobs.put_same("a", data) is False
+    with pytest.raises(BlobExists):
+        blobs.put("a", data[::-1], create_only=True)
+    assert blobs.get("a") == data
+    assert blobs.size("a") == LARGE_BYTES
 
 
 def test_a_create_only_put_never_replaces(blobs: BlobStore) -> None:

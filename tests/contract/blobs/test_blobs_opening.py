@@ -43,7 +43,7 @@ def test_what_names_no_store_is_refused_in_one_line(uri: str) -> None:
 
 
 def test_an_unknown_scheme_is_told_the_ones_there_are() -> None:
-    with pytest.raises(UsageError, match="file, memory"):
+    with pytest.raises(UsageError, match="file, gs, memory, s3"):
         open_blobs("ftp://x/y")
 
 
