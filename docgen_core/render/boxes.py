@@ -12,9 +12,11 @@ from __future__ import annotations
 import ctypes
 import io
 import unicodedata
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +30,9 @@ BOX_PLACES = 3
 """Decimal places of a published coordinate: a thousandth of a point is a 3,000th of a pixel at 24 dpi."""
 EDGE_POINTS = 0.5
 """So far a character's advance may reach over the paper's edge; its ink is narrower."""
-_LINE_END_HYPHEN = "\x02"
+_LINE_END_HYPHENS = str.maketrans("\x02\ufffe", "--")
 """What pdfium gives for a hyphen at the end of a line."""
+_WHITE_SPACE = np.array([chr(code).isspace() for code in range(0x10000)])
 
 Quad = tuple[float, float, float, float, float, float, float, float]
 """x0, y0 … x3, y3 in PDF points from the page's lower left, clockwise from the text's upper left."""
@@ -60,16 +63,15 @@ class Rendered:
     boxes: tuple[Box, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fragment:
+class _Fragment(NamedTuple):
     """One link annotation, and the characters inside it (white space left out)."""
 
     href: str
     page: int
     left: float
-    bottom: float
-    right: float
     top: float
+    right: float
+    bottom: float
     text: str
 
 
@@ -112,6 +114,7 @@ def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Fragment]]
 
 
 _Floats = npt.NDArray[np.float32]
+_Indices = npt.NDArray[np.intp]
 _LINK_BYTES = 4096
 """Room for a link's target; `PrintLog` makes targets far shorter."""
 
@@ -123,20 +126,18 @@ def _characters(sheet: Any) -> tuple[str, _Floats]:
     text_page = sheet.get_textpage()
     handle = text_page.raw
     count = max(0, raw.FPDFText_CountChars(handle))
-    store = (raw.FS_RECTF * max(1, count))()
-    get_box = raw.FPDFText_GetLooseCharBox
-    for index, box in enumerate(store):
-        get_box(handle, index, box)
-    codes = (ctypes.c_ushort * (count + 1))()
-    written = raw.FPDFText_GetText(handle, 0, count, codes)
-    text = bytes(codes)[: 2 * count].decode("utf-16-le", errors="replace")
-    if written != count + 1 or len(text) != count:  # a character that pdfium does not write out; ask one by one
-        text = "".join(chr(raw.FPDFText_GetUnicode(handle, index)) for index in range(count))
+    units = (ctypes.c_ushort * (count + 1))()
+    written = raw.FPDFText_GetText(handle, 0, count, units)
+    codes = np.frombuffer(units, dtype=np.uint16)[:count]
+    if written != count + 1:  # a character that pdfium does not write out, or writes as two; ask one by one
+        codes = np.array([raw.FPDFText_GetUnicode(handle, index) for index in range(count)], dtype=np.uint32)
+    printed = np.flatnonzero(~_WHITE_SPACE[np.minimum(codes, len(_WHITE_SPACE) - 1)])
+    boxes = (raw.FS_RECTF * len(printed))()
+    # The loop is in C: a page has a thousand characters.
+    deque(map(raw.FPDFText_GetLooseCharBox, repeat(handle), printed.tolist(), boxes), maxlen=0)
     text_page.close()
-    text = text.replace(_LINE_END_HYPHEN, "-").replace("\ufffe", "-")
-    boxes = np.frombuffer(store, dtype=np.float32).reshape(-1, 4)[:count]
-    printed = [index for index, char in enumerate(text) if not char.isspace()]
-    return "".join(text[index] for index in printed), boxes[printed]
+    text = "".join(map(chr, codes[printed].tolist())).translate(_LINE_END_HYPHENS)
+    return text, np.frombuffer(boxes, dtype=np.float32).reshape(-1, 4)
 
 
 def _links(document: Any, sheet: Any) -> tuple[list[str], _Floats]:
@@ -162,25 +163,45 @@ def _fragments(
     """The page's links, each with the characters whose middle is inside it."""
     chars, boxes = characters
     targets, rects = links
+    _refuse_outside(number, size, chars, boxes)
+    link_of, char_of = _pairs(boxes, rects)
+    inside = "".join(map(chars.__getitem__, char_of.tolist()))
+    ends = np.searchsorted(link_of, np.arange(len(targets) + 1))
+    # The rectangle stands on whole pixels; the glyphs say where the text really begins and ends.
+    filled = np.flatnonzero(np.diff(ends))
+    rects[filled, 0] = np.minimum.reduceat(boxes[char_of, 0], ends[filled])
+    rects[filled, 2] = np.maximum.reduceat(boxes[char_of, 2], ends[filled])
+    sides = (np.round(rects.astype(np.float64), BOX_PLACES) + 0.0).tolist()
+    for target, (left, top, right, bottom), (start, end) in zip(targets, sides, pairwise(ends.tolist()), strict=True):
+        yield _Fragment(target, number, left, top, right, bottom, inside[start:end])
+
+
+def _refuse_outside(number: int, size: tuple[float, float], chars: str, boxes: _Floats) -> None:
+    """Raise `RenderFailed` when a character does not stand on the paper."""
+    left, top, right, bottom = boxes.T
+    up = (top + bottom) / 2
+    lost = np.flatnonzero((left < -EDGE_POINTS) | (right > size[0] + EDGE_POINTS) | (up < 0) | (up > size[1]))
+    if len(lost):
+        shown = "".join(chars[index] for index in lost[:20])
+        raise RenderFailed(f"page {number}: {shown!r} is printed outside the page; give the layout more room")
+
+
+def _pairs(boxes: _Floats, rects: _Floats) -> tuple[_Indices, _Indices]:
+    """Links and the characters whose middle is inside them, by link, then from left to right."""
     across, up = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
-    over = EDGE_POINTS
-    outside = np.flatnonzero((boxes[:, 0] < -over) | (boxes[:, 2] > size[0] + over) | (up < 0) | (up > size[1]))
-    if len(outside):
-        lost = "".join(chars[index] for index in outside[:20])
-        raise RenderFailed(f"page {number}: {lost!r} is printed outside the page; give the layout more room")
-    left, top, right, bottom = (rects[:, side : side + 1] for side in range(4))
-    link_of, char_of = np.nonzero((across > left) & (across < right) & (up > bottom) & (up < top))
+    left, top, right, bottom = rects.T
+    # Only the characters at a link's height are looked at, not a page's thousand for each of its hundred links.
+    by_height = np.argsort(up)
+    heights = up[by_height]
+    first = np.searchsorted(heights, bottom, side="right")
+    count = np.maximum(np.searchsorted(heights, top, side="left") - first, 0)
+    link_of = np.repeat(np.arange(len(rects)), count)
+    skipped = np.repeat(first + count - np.cumsum(count), count)
+    char_of = by_height[np.arange(len(link_of)) + skipped]
+    within = (across[char_of] > left[link_of]) & (across[char_of] < right[link_of])
+    link_of, char_of = link_of[within], char_of[within]
     order = np.lexsort((across[char_of], link_of))
-    char_of = char_of[order]
-    ends = np.searchsorted(link_of[order], np.arange(len(targets) + 1)).tolist()
-    begins_at, ends_at = boxes[char_of, 0].tolist(), boxes[char_of, 2].tolist()
-    inside = [chars[index] for index in char_of.tolist()]
-    for index, (target, (x0, y1, x1, y0)) in enumerate(zip(targets, rects.tolist(), strict=True)):
-        mine = slice(ends[index], ends[index + 1])
-        if begins_at[mine]:
-            # The rectangle stands on whole pixels; the glyphs say where the text really begins and ends.
-            x0, x1 = min(begins_at[mine]), max(ends_at[mine])
-        yield _Fragment(target, number, x0, y0, x1, y1, "".join(inside[mine]))
+    return link_of[order], char_of[order]
 
 
 def _tie(prints: Sequence[Print], fragments: Sequence[_Fragment]) -> tuple[Box, ...]:
@@ -209,6 +230,8 @@ def _split(entry: Print, found: Sequence[str]) -> list[str]:
     text = entry.text
     if "".join(found) != "".join(text.split()):
         raise RenderFailed(f"{_name(entry)} is printed as {' | '.join(found)!r}")
+    if len(found) == 1:
+        return [text.strip()]
     cuts: list[str] = []
     at = 0
     for fragment in found:
@@ -225,10 +248,7 @@ def _name(entry: Print) -> str:
 
 
 def _quad(part: _Fragment) -> Quad:
-    left, top, right, bottom = (
-        round(side, BOX_PLACES) + 0.0 for side in (part.left, part.top, part.right, part.bottom)
-    )
-    return left, top, right, top, right, bottom, left, bottom
+    return part.left, part.top, part.right, part.top, part.right, part.bottom, part.left, part.bottom
 
 
 def metadata(page: Page, *, document_id: str, subject: str) -> Mapping[str, str]:
