@@ -27,8 +27,8 @@ _NOTHING = "-" * _FINGERPRINT
 class Cursor:
     """What earlier ticks knew."""
 
-    marks: str = " ".join([_NOTHING] * BUCKETS)
-    """The buckets' fingerprints; with spaces, so that the sensor's page can wrap it."""
+    marks: list[str] = field(default_factory=lambda: [_NOTHING] * BUCKETS)
+    """Fingerprint of each bucket when it was last walked to its end."""
     bucket: int = 0
     """Where the walk stands…"""
     after: str = ""
@@ -45,21 +45,14 @@ class Cursor:
     @classmethod
     def load(cls, text: str | None) -> Cursor:
         """The cursor as it was dumped; a fresh one for none."""
-        return cls(**json.loads(text)) if text else cls()
+        if not text:
+            return cls()
+        content = json.loads(text)
+        return cls(**{**content, "marks": content["marks"].split(" ")})
 
     def dump(self) -> str:
-        """The cursor as text."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    def mark(self, bucket: int) -> str:
-        """Fingerprint of the bucket when it was last walked to its end."""
-        return self.marks.split(" ")[bucket]
-
-    def set_mark(self, bucket: int, mark: str) -> None:
-        """Remember a walk to the end."""
-        marks = self.marks.split(" ")
-        marks[bucket] = mark
-        self.marks = " ".join(marks)
+        """The cursor as text; with spaces between the marks, so that the sensor's page can wrap it."""
+        return json.dumps({**asdict(self), "marks": " ".join(self.marks)}, separators=(",", ":"))
 
 
 def walk(cursor: Cursor, run_ids: Iterable[str]) -> Iterator[str]:
@@ -76,13 +69,13 @@ def walk(cursor: Cursor, run_ids: Iterable[str]) -> Iterator[str]:
         members = buckets.get(bucket, [])
         if not cursor.after:
             cursor.bucket, cursor.started, cursor.again = bucket, _fingerprint(members), False
-            if cursor.started == cursor.mark(bucket):
+            if cursor.started == cursor.marks[bucket]:
                 continue
         for run_id in members:
             if run_id > cursor.after:
                 yield run_id
                 cursor.after = run_id
-        cursor.set_mark(bucket, _NOTHING if cursor.again else cursor.started)
+        cursor.marks[bucket] = _NOTHING if cursor.again else cursor.started
         cursor.after = ""
 
 

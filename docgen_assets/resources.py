@@ -21,6 +21,7 @@ from docgen_core.settings import load_settings
 
 if TYPE_CHECKING:
     from docgen_core.blobs.contract import BlobStore
+    from docgen_core.runs.manifest import Root
     from docgen_core.runs.plan import RunRequest
     from docgen_core.state.contract import StateStore
 
@@ -34,6 +35,12 @@ class Places:
 
     state: StateStore
     blobs: BlobStore
+
+    def root(self, run_id: str) -> Root:
+        """The root manifest of a sealed run. Raises `RunUnknown`, `RunIncomplete`, `RunWithdrawn`, `Damage`."""
+        from docgen_core.runs.manifest import read_root
+
+        return read_root(self.blobs, self.state.run(run_id).marker.prefix)
 
 
 class Stores(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -71,7 +78,7 @@ class Corpus(dg.ConfigurableResource):  # type: ignore[type-arg]
         description="Name of the corpus. The run of a range is called NAME-RANGE, e.g. invoices-00000-00049. "
         "A name keeps its first specification: for other documents choose another name.",
     )
-    documents_per_range: int = Field(default=100, description="Documents to make for each company range.")
+    documents_per_range: int = Field(default=75, description="Documents to make for each company range.")
     seed: int = Field(default=0, description="The same seed gives the same documents, byte for byte.")
     locales: list[str] = Field(
         default=[], description="Only companies that write in these locales: en-US, de-DE, ja-JP. Empty: all."

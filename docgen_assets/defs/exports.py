@@ -25,7 +25,6 @@ from docgen_assets.warehouse import preview, session, sink_for_writing
 
 if TYPE_CHECKING:
     from docgen_core.export import ExportReport
-    from docgen_core.runs.manifest import Root
 
 WRITER_POOL = "duckdb_writer"
 """Steps that write the sink queue here. Only a throttle: the sink has a lock of its own."""
@@ -73,7 +72,7 @@ def golden_tables(
     """Export the run of each chosen range, all tables of a run at once."""
     ranges = ranges_of(context.partition_keys)
     with said_plainly(), stores.opened() as here:
-        roots = [_root(corpus.run_id(each), here) for each in ranges]
+        roots = [here.root(corpus.run_id(each)) for each in ranges]
         reports = exported([root.run_id for root in roots], here, stores)
     with said_plainly(), session(stores.sink, TABLES) as connection:
         for companies, root, report in zip(ranges, roots, reports, strict=True):
@@ -100,9 +99,3 @@ def exported(run_ids: Sequence[str], here: Places, stores: Stores) -> "list[Expo
 
     with sink_for_writing(stores.sink) as sink:
         return [export_run(run_id, blobs=here.blobs, sink=sink) for run_id in run_ids]
-
-
-def _root(run_id: str, here: Places) -> "Root":
-    from docgen_core.runs.manifest import read_root
-
-    return read_root(here.blobs, here.state.run(run_id).marker.prefix)

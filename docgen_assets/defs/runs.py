@@ -98,7 +98,7 @@ def launch_drain_workers(context: dg.AssetExecutionContext, config: Workers, cor
         pools = [Pool(corpus.run_id(each)) for each in ranges]
         command = work_command([pool.run_id for pool in pools], state=here.state.uri, blobs=here.blobs.uri)
         drained = drain(context, pools, open_fleet(config.fleet, command), config.workers, here.state)
-        roots = [_sealed(corpus.run_id(each), here) for each in ranges]
+        roots = [here.root(corpus.run_id(each)) for each in ranges]
         if drained.items:
             context.add_output_metadata(
                 {
@@ -110,12 +110,6 @@ def launch_drain_workers(context: dg.AssetExecutionContext, config: Workers, cor
         for companies, root in zip(ranges, roots, strict=True):
             context.add_asset_metadata(_described(root, here), asset_key=GOLDEN_SHARDS, partition_key=companies.key)
     context.set_data_version(GOLDEN_SHARDS, version_of([root.digest for root in roots]))
-
-
-def _sealed(run_id: str, here: Places) -> "Root":
-    from docgen_core.runs.manifest import read_root
-
-    return read_root(here.blobs, here.state.run(run_id).marker.prefix)
 
 
 def _described(root: "Root", here: Places) -> dict[str, object]:

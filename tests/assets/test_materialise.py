@@ -29,6 +29,15 @@ def sealed(location: Location, run_id: str) -> str:
     return (location.folder / "blobs" / "sealed" / run_id).read_text().strip()
 
 
+def evaluations(result: dg.ExecuteInProcessResult) -> list[dg.AssetCheckEvaluation]:
+    """Every evaluation of a run, also those of single ranges."""
+    return [
+        event.asset_check_evaluation_data
+        for event in result.all_events
+        if event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    ]
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -81,7 +90,8 @@ def test_generating_again_makes_nothing_anew_and_doubles_nothing(made: Location)
 
 
 def test_several_ranges_in_one_run_each_get_their_own_run_root_and_rows(location: Location):
-    assert location.generate(FIRST, LAST, documents_per_range=2).success
+    result = location.generate(FIRST, LAST, documents_per_range=2)
+    assert result.success
     assert location.query("SELECT run_id, count(*) FROM documents GROUP BY run_id ORDER BY run_id") == [
         (f"invoices-{key}", 2) for key in (FIRST, SECOND, LAST)
     ]
@@ -90,6 +100,10 @@ def test_several_ranges_in_one_run_each_get_their_own_run_root_and_rows(location
             assert materialised(location, asset, key).metadata["root digest"].value == sealed(
                 location, f"invoices-{key}"
             )
+    checked = {(each.check_name, each.asset_key, each.partition) for each in evaluations(result) if each.passed}
+    for key in (FIRST, SECOND, LAST, None):
+        assert ("golden_arithmetic", dg.AssetKey("invoices"), key) in checked
+        assert ("row_count_matches_manifest", dg.AssetKey("field_boxes"), key) in checked
     assert sealed(location, "catalogue-roster"), "whoever completes the last range seals the catalogue"
 
 

@@ -27,17 +27,6 @@ T = TypeVar("T")
 
 COMPANIES = 16
 RANGE_WIDTH = 4
-RANGES = ("00000-00003", "00004-00007", "00008-00011", "00012-00015")
-
-
-def until(what: str, look: Callable[[], T | None], *, patience: float = PATIENCE_SECONDS) -> T:
-    """The first true answer of `look`; a condition that never comes fails the test, naming it."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        if found := look():
-            return found
-        time.sleep(0.2)
-    pytest.fail(f"waited {patience:.0f} s in vain for: {what}")
 
 
 @dataclass
@@ -48,6 +37,16 @@ class Deployment:
     env: dict[str, str]
     port: int
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @staticmethod
+    def until(what: str, look: Callable[[], T | None], *, patience: float = PATIENCE_SECONDS) -> T:
+        """The first true answer of `look`; a condition that never comes fails the test, naming it."""
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            if found := look():
+                return found
+            time.sleep(0.2)
+        pytest.fail(f"waited {patience:.0f} s in vain for: {what}")
 
     @property
     def url(self) -> str:
@@ -84,7 +83,7 @@ class Deployment:
                         start_new_session=True,
                     )
                 )
-        until("the webserver has loaded the code location", self._is_loaded)
+        self.until("the webserver has loaded the code location", self._is_loaded)
 
     def stop(self) -> None:
         for process in self.processes:
@@ -182,7 +181,7 @@ def rows(deployment: Deployment) -> Callable[[str], list[tuple[Any, ...]]]:
             return None
 
     def query(sql: str) -> list[tuple[Any, ...]]:
-        with until("an export to let go of the file", connect) as connection:
+        with deployment.until("an export to let go of the file", connect) as connection:
             return connection.execute(sql).fetchall()
 
     return query

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +28,6 @@ pytestmark = pytest.mark.timeout(900)
 Rows = Callable[[str], list[tuple[Any, ...]]]
 
 ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
-
-
-def until(what: str, look: Callable[[], Any], *, patience: float = 180.0) -> Any:
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        if found := look():
-            return found
-        time.sleep(0.2)
-    raise AssertionError(f"waited {patience:.0f} s in vain for: {what}")
 
 
 def config(**corpus: Any) -> dict[str, Any]:
@@ -72,7 +62,9 @@ def status(deployment: Deployment, run_id: str) -> str:
 
 
 def ended(deployment: Deployment, run_id: str) -> str:
-    return str(until(f"run {run_id} to end", lambda: (found := status(deployment, run_id)) in ENDED and found))
+    return str(
+        deployment.until(f"run {run_id} to end", lambda: (found := status(deployment, run_id)) in ENDED and found)
+    )
 
 
 def complaints(deployment: Deployment, run_id: str) -> list[str]:
@@ -127,7 +119,7 @@ def backfilled(deployment: Deployment, backfill_id: str) -> list[str]:
         assert answer["error"] is None, answer
         return [run["runId"] for run in answer["runs"]] if answer["status"].startswith("COMPLETED") else None
 
-    found: list[str] = until(f"backfill {backfill_id} to end", look)
+    found: list[str] = deployment.until(f"backfill {backfill_id} to end", look)
     assert found
     return found
 
@@ -138,7 +130,7 @@ def test_a_run_of_the_command_line_alone_is_exported_by_the_sensor(deployment: D
     def look() -> list[tuple[Any, ...]]:
         return rows("SELECT run_id, count(*) FROM documents WHERE run_id = 'by-hand' GROUP BY run_id")
 
-    assert until("the sensor to export by-hand", look) == [("by-hand", 2)]
+    assert deployment.until("the sensor to export by-hand", look) == [("by-hand", 2)]
 
 
 def working(deployment: Deployment) -> list[psutil.Process]:
@@ -149,7 +141,7 @@ def working(deployment: Deployment) -> list[psutil.Process]:
         workers = deployment.workers()
         return workers if len(workers) >= 2 and len(with_units) >= 2 else None
 
-    found: list[psutil.Process] = until("two workers at work", look)
+    found: list[psutil.Process] = deployment.until("two workers at work", look)
     return found
 
 
@@ -181,7 +173,7 @@ def test_a_cancelled_run_leaves_no_worker_and_no_lease(deployment: Deployment):
         id=run_id,
     )
     assert ended(deployment, run_id) == "CANCELED"
-    until("every worker and browser to be gone", lambda: none_is_left(processes), patience=30)
+    deployment.until("every worker and browser to be gone", lambda: none_is_left(processes), patience=30)
     assert deployment.workers() == []
     assert held(deployment) == []
     finish(deployment, f"cancelled-{RANGES[0]}")
@@ -194,7 +186,7 @@ def test_a_killed_step_process_leaves_no_worker_and_no_lease(deployment: Deploym
     processes = family(workers)
     (step,) = {worker.ppid() for worker in workers}
     os.kill(step, signal.SIGKILL)
-    until("every worker and browser to be gone", lambda: none_is_left(processes), patience=30)
+    deployment.until("every worker and browser to be gone", lambda: none_is_left(processes), patience=30)
     assert deployment.workers() == []
     assert held(deployment) == []
     assert ended(deployment, run_id) == "FAILURE"
