@@ -102,14 +102,17 @@ def company_range(value: str | None) -> tuple[int, int] | None:
 
 def unit_set(text: str | None) -> frozenset[int] | None:
     """`1,4-7` as a set of unit numbers."""
+    from docgen_core.runs.keys import MAX_UNITS
+
     if text is None:
         return None
     chosen: set[int] = set()
     for item in text.split(","):
         first, mark, last = item.strip().partition("-")
-        if not first.isdecimal() or (mark and not last.isdecimal()) or (mark and int(last) < int(first)):
-            raise UsageError(f"--units {text!r}: give unit numbers and ranges, e.g. 1,4-7")
-        chosen.update(range(int(first), int(last if mark else first) + 1))
+        last = last if mark else first
+        if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) < MAX_UNITS):
+            raise UsageError(f"--units {text!r}: give unit numbers and ranges below {MAX_UNITS}, e.g. 1,4-7")
+        chosen.update(range(int(first), int(last) + 1))
     return frozenset(chosen)
 
 

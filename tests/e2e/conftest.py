@@ -1,0 +1,177 @@
+"""The docgen command as a process of its own, in a folder of its own, and one corpus made once a session."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCGEN = Path(sys.executable).with_name("docgen")
+"""The script that an installation puts beside its Python."""
+PATIENCE_SECONDS = 280
+"""A command that takes longer hangs; the time-out of the test is not much more."""
+
+RUN = "r1"
+DOCUMENTS, FULL_DOCUMENTS = 32, 320
+"""Of the corpus, a quarter of them scans; the full figure holds at least 200 clean documents."""
+SEED = 16
+"""One that gives every locale, layout and kind of arithmetic already in the smaller corpus."""
+CONDITIONS = "clean=3,light_scan=1"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command said, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its result."""
+        return json.loads(self.out)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What it said line by line; a line that is no JSON object fails here."""
+        return [dict(json.loads(line)) for line in self.out.splitlines()]
+
+    @property
+    def complaint(self) -> str:
+        """The one line of standard error. More or fewer lines fail here, and so does a traceback."""
+        (line,) = self.err.splitlines()
+        assert line.startswith("docgen"), line
+        return line
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A folder where somebody types docgen commands."""
+
+    folder: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        """No setting comes from outside but the browser's."""
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("DOCGEN_") or name == "DOCGEN_CHROMIUM"
+        }
+        return {**inherited, **self.env}
+
+    def start(self, *words: str | Path, **how: Any) -> subprocess.Popen[str]:
+        """The command, under way."""
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **how}
+        prefix = how.pop("prefix", [DOCGEN])
+        command = [str(word) for word in (*prefix, *words)]
+        return subprocess.Popen(command, cwd=self.folder, env=self.environment(), text=True, encoding="utf-8", **how)
+
+    def docgen(self, *words: str | Path, **how: Any) -> Finished:
+        """The command, until it ends."""
+        process = self.start(*words, **how)
+        try:
+            out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            process.kill()
+        return Finished(process.returncode, out, err)
+
+    def done(self, *words: str | Path, **how: Any) -> Finished:
+        """The command, which must succeed."""
+        finished = self.docgen(*words, **how)
+        assert finished.code == 0, finished.err
+        return finished
+
+    def units(self, run: str) -> dict[str, int]:
+        """Units of a run by state, as `docgen status` counts them."""
+        return dict(self.done("status", run, "--json").json["units"])
+
+    def digests(self, *prefixes: str) -> dict[str, str]:
+        """SHA-256 of every file under these prefixes of the blob folder, by key."""
+        blobs = self.folder / ".docgen" / "blobs"
+        return {
+            path.relative_to(blobs).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for prefix in prefixes
+            for path in sorted((blobs / prefix).rglob("*"))
+            if path.is_file()
+        }
+
+    def files(self) -> set[str]:
+        """Everything there is in the folder, but the state store's own passing files."""
+        found = (path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file())
+        return {name for name in found if not name.endswith(("-wal", "-shm"))}
+
+    @staticmethod
+    def until(holds: Callable[[], object]) -> None:
+        """Wait for a condition; the time-out of the test is what gives up."""
+        while not holds():
+            threading.Event().wait(0.05)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """An empty folder."""
+    (tmp_path / "desk").mkdir()
+    return Desk(tmp_path / "desk")
+
+
+@pytest.fixture(scope="session")
+def order(full_figures: bool) -> tuple[str, ...]:
+    """The command that makes the corpus; less "--workers"."""
+    documents = FULL_DOCUMENTS if full_figures else DOCUMENTS
+    return ("generate", RUN, "--documents", str(documents), "--seed", str(SEED), "--condition", CONDITIONS)
+
+
+@pytest.fixture(scope="session")
+def making(tmp_path_factory: pytest.TempPathFactory, order: tuple[str, ...]) -> tuple[Desk, Finished]:
+    """The corpus, and what was said when it was made."""
+    env = {"TZ": "Pacific/Auckland", "LANG": "C", "LC_ALL": "C", "PYTHONHASHSEED": "1"}
+    made = Desk(tmp_path_factory.mktemp("corpus"), env)
+    return made, made.done(*order)
+
+
+@pytest.fixture(scope="session")
+def corpus(making: tuple[Desk, Finished]) -> Desk:
+    """A catalogue and a sealed run `r1`, made from nothing by one worker. Only to be looked at."""
+    return making[0]
+
+
+@pytest.fixture(scope="session")
+def exported(corpus: Desk, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus as `docgen export` leaves it in DuckDB."""
+    file = tmp_path_factory.mktemp("exported") / "golden.duckdb"
+    corpus.done("export", RUN, "--sink", file)
+    return file
+
+
+@pytest.fixture
+def copied(corpus: Desk, tmp_path: Path) -> Desk:
+    """The corpus in a folder of one's own, to be changed."""
+    shutil.copytree(corpus.folder, tmp_path / "copy")
+    return Desk(tmp_path / "copy")
+
+
+@pytest.fixture(scope="session")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small sealed catalogue and nothing else."""
+    made = Desk(tmp_path_factory.mktemp("catalogue"))
+    made.done("catalogue", "build", "small", "--companies", "24", "--products", "8", "--range", "12")
+    return made.folder
+
+
+@pytest.fixture
+def stocked(catalogue: Path, tmp_path: Path) -> Desk:
+    """A folder of one's own with a small sealed catalogue."""
+    shutil.copytree(catalogue, tmp_path / "stocked")
+    return Desk(tmp_path / "stocked")
