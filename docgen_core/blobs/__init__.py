@@ -55,7 +55,7 @@ def _open_folder(uri: str, folder: Path, client: Any) -> BlobStore:
 def _open_s3(uri: str, client: Any) -> BlobStore:
     try:
         from docgen_core.blobs.s3 import S3BlobStore
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise MissingExtra(f"blob URI {uri!r}", "aws") from error
 
     bucket, prefix, options = _split(uri, ("region",))
@@ -65,7 +65,7 @@ def _open_s3(uri: str, client: Any) -> BlobStore:
 def _open_gs(uri: str, client: Any) -> BlobStore:
     try:
         from docgen_core.blobs.gs import GSBlobStore
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise MissingExtra(f"blob URI {uri!r}", "gcp") from error
 
     bucket, prefix, _ = _split(uri, ())

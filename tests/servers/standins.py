@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +26,6 @@ from filelock import FileLock
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "docgen-tests"
 START_SECONDS = 60.0
 """A server that does not answer by then will not."""
-STOP_SECONDS = 10.0
 INSTALL_SECONDS = 300.0
 
 
@@ -81,7 +81,12 @@ def running(
     with log.open("wb") as output:
         try:
             server = subprocess.Popen(
-                command, cwd=folder, env={**os.environ, **(environment or {})}, stdout=output, stderr=output
+                command,
+                cwd=folder,
+                env={**os.environ, **(environment or {})},
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
         except OSError as error:
             without(name, f"it cannot be started: {error}")
@@ -90,12 +95,9 @@ def running(
             without(name, f"it did not start: {log.read_text(errors='replace')[-2_000:]}")
         yield server.pid
     finally:
-        server.terminate()
-        try:
-            server.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        # It keeps nothing, and may have children: the group is all of them, and only ours.
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
 
 
 def _until(ready: Callable[[], bool], server: subprocess.Popen[bytes]) -> bool:
