@@ -34,10 +34,8 @@ from tenacity import (
 
 from docgen_core.blobs.contract import BlobInfo, BlobStore
 from docgen_core.blobs.keys import MAX_KEY_BYTES, check_key, check_prefix
+from docgen_core.blobs.ranges import READ_BYTES, RangeReader
 from docgen_core.errors import BlobExists, BlobMissing, DocgenError, StorageFailed, UsageError
-
-READ_BYTES = 4 << 20
-"""Bytes of one ranged read: what a reader of a large object holds in memory."""
 
 PAGE_KEYS = 1_000
 """Keys to a page of a listing: the most that S3 and Cloud Storage give."""
@@ -219,7 +217,7 @@ class ObjectStore(BlobStore):
         name, found = self._name(key), self._found(key)
         if found.size <= READ_BYTES:
             return io.BytesIO(self.get(key))
-        return io.BufferedReader(_RangeReader(partial(self._range, key, name, found.version), found.size), READ_BYTES)
+        return io.BufferedReader(RangeReader(partial(self._range, key, name, found.version), found.size), READ_BYTES)
 
     def size(self, key: str) -> int:
         """Bytes of the blob."""
@@ -377,45 +375,3 @@ def content_type(name: str) -> str:
 def one_line(error: object) -> str:
     """A client's own words, short and in one line."""
     return " ".join(str(error).split())[:MESSAGE_CHARACTERS]
-
-
-class _RangeReader(io.RawIOBase):
-    """Reads an object by ranges; `io.BufferedReader` in front of it makes them worth a request."""
-
-    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
-        self._read_bytes = read
-        self._size = size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        if start + offset < 0:
-            raise ValueError(f"negative seek position {start + offset}")
-        self._position = start + offset
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        stop = min(self._position + len(view), self._size)
-        if stop <= self._position:
-            return 0
-        data = self._read_bytes(self._position, stop)
-        view[: len(data)] = data
-        self._position += len(data)
-        return len(data)
-
-    def readall(self) -> bytes:
-        # The inherited one asks for a few kilobytes at a time.
-        whole = bytearray()
-        while data := self.read(READ_BYTES):
-            whole += data
-        return bytes(whole)
