@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
-GRACE_SECONDS = 15.0
+GRACE_SECONDS = 30.0
 """From asking a worker to leave until its whole process group is killed."""
 POLL_SECONDS = 0.05
 
