@@ -51,7 +51,11 @@ class BlobStore(ABC):
 
     @abstractmethod
     def open(self, key: str) -> BinaryIO:
-        """A seekable reader of the blob, for objects too large to hold in memory."""
+        """A seekable reader of the blob, for objects too large to hold in memory.
+
+        It gives the blob as it was when it was opened. A store that cannot keep that, once other
+        bytes have replaced it, raises `StorageFailed` from the read, and never mixes two.
+        """
 
     @abstractmethod
     def size(self, key: str) -> int:
