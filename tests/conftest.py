@@ -14,7 +14,11 @@ PACKS = Path(__file__).parent / "packs"
 FABRICATED = Path(__file__).parent / "fabricated"
 """Published runs written directly, for what reads them."""
 
-sys.path[:0] = [str(PACKS), str(FABRICATED)]
+SERVERS = Path(__file__).parent / "servers"
+"""Servers that tests start, each as fixtures of a module of its own."""
+
+sys.path[:0] = [str(PACKS), str(FABRICATED), str(SERVERS)]
+pytest_plugins = ["blob_servers", "state_servers"]
 
 
 @pytest.fixture(scope="session")
