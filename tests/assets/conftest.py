@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ def defs() -> dg.Definitions:
     before = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("DOCGEN_")}
     os.environ.update(ROSTER)
     try:
-        from docgen_assets.definitions import defs
+        with warnings.catch_warnings(action="ignore"):
+            from docgen_assets.definitions import defs
     finally:
         for name in ROSTER:
             del os.environ[name]
@@ -125,11 +127,34 @@ def made(defs: dg.Definitions, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield opened
 
 
+@contextmanager
+def copied(source: Location, folder: Path) -> Iterator[Location]:
+    """A location with a copy of another's stores and sink, and a history of its own."""
+    for path in source.folder.iterdir():
+        if path.name != "dagster":
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
+    with opened_location(source.defs, folder) as opened:
+        yield opened
+
+
 @pytest.fixture
 def damageable(made: Location, tmp_path: Path) -> Iterator[Location]:
     """A copy of what was made, to be damaged."""
-    for name in ("blobs", "golden.duckdb", "state.db"):
-        source = made.folder / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
-    with opened_location(made.defs, tmp_path) as opened:
+    with copied(made, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def planned_once(defs: dg.Definitions, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
+    """A location where the first range's run is planned and nothing is drawn yet."""
+    with opened_location(defs, tmp_path_factory.mktemp("planned")) as opened:
+        chosen = {"documents_per_range": 2}
+        assert opened.run("generate_corpus", FIRST, corpus=chosen, selection=["catalogue", "run_plan"]).success
+        yield opened
+
+
+@pytest.fixture
+def planned(planned_once: Location, tmp_path: Path) -> Iterator[Location]:
+    """A copy of what was planned, to be worked on."""
+    with copied(planned_once, tmp_path) as opened:
         yield opened

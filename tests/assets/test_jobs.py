@@ -21,16 +21,6 @@ def on(run_id: str, op: str, **more: Any) -> dict[str, Any]:
     return {op: {"config": {"run_id": run_id, **more}}}
 
 
-@pytest.fixture
-def planned(location: Location) -> Location:
-    """A location where the first range's run is planned and nothing is drawn yet."""
-    result = location.run(
-        "generate_corpus", FIRST, corpus={"documents_per_range": 2}, selection=["catalogue", "run_plan"]
-    )
-    assert result.success
-    return location
-
-
 def state_of(location: Location) -> RunState:
     store = open_state(location.stores["state"])
     try:

@@ -131,29 +131,26 @@ def test_a_wrong_setting_is_refused_in_one_line_that_names_it(made: Location, se
     assert "\n" not in refused
 
 
-def test_a_paused_run_is_not_materialised_and_a_cancelled_one_never(location: Location):
+def test_a_paused_run_is_not_materialised_and_a_cancelled_one_never(planned: Location):
     from docgen_core.state import open_state
 
     chosen = {"documents_per_range": 2}
-    planned = location.run("generate_corpus", FIRST, corpus=chosen, selection=["catalogue", "run_plan"])
-    assert planned.success
-    state = open_state(location.stores["state"])
+    state = open_state(planned.stores["state"])
     state.pause(RUN)
-    said = location.refusal(location.run("generate_corpus", FIRST, corpus=chosen, selection=["golden_shards"]))
+    said = planned.refusal(planned.run("generate_corpus", FIRST, corpus=chosen, selection=["golden_shards"]))
     assert "is paused" in said and "resume_run" in said
     state.resume(RUN)
     state.cancel(RUN)
-    said = location.refusal(location.run("generate_corpus", FIRST, corpus=chosen, selection=["golden_shards"]))
+    said = planned.refusal(planned.run("generate_corpus", FIRST, corpus=chosen, selection=["golden_shards"]))
     assert "was cancelled" in said
-    assert not location.instance.fetch_materializations(dg.AssetKey("golden_shards"), limit=1).records
+    assert not planned.instance.fetch_materializations(dg.AssetKey("golden_shards"), limit=1).records
     state.close()
 
 
-def test_tables_of_a_range_that_is_not_sealed_are_refused(location: Location):
-    assert location.run("generate_corpus", FIRST, corpus={}, selection=["catalogue", "run_plan"]).success
-    said = location.refusal(location.run("export_ranges", FIRST, corpus={}))
+def test_tables_of_a_range_that_is_not_sealed_are_refused(planned: Location):
+    said = planned.refusal(planned.run("export_ranges", FIRST, corpus={}))
     assert RUN in said
-    assert not location.instance.fetch_materializations(dg.AssetKey("invoices"), limit=1).records
+    assert not planned.instance.fetch_materializations(dg.AssetKey("invoices"), limit=1).records
 
 
 def test_tables_go_to_parquet_as_well(made: Location, tmp_path: Path):

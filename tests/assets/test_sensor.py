@@ -111,12 +111,12 @@ def test_a_tick_is_bounded_and_the_next_ones_bring_the_rest(damageable: Location
     from docgen_assets.defs import sensors
 
     monkeypatch.setattr(sensors, "MAX_REQUESTS", 2)
-    names = [f"by-hand-{number}" for number in range(5)]
+    names = [f"by-hand-{number}" for number in range(3)]
     for name in names:
         seal(damageable, name)
     asked: list[str] = []
     cursor = None
-    for _ in range(4):
+    for _ in range(3):
         answer = tick(damageable, cursor)
         assert len(answer.run_requests or ()) <= 2
         asked += [each.tags["docgen/run"] for each in answer.run_requests or ()]
