@@ -2,8 +2,9 @@
 
 CPU is user and system time of this process and every process below it, those that ended included.
 Both ways print the same pages with the same browser; docgen's time includes reading the boxes and
-publishing the file, the other's only the print. Further tables: what a bare print of the same pages
-costs, where docgen's own milliseconds go, and a light scan.
+publishing the file, and for the invoice pack's own documents drawing the record and setting the page
+too; the other's is the print of the finished HTML alone. Beside them: where this process's own
+milliseconds go, and a light scan.
 
     python bench/render.py [--documents N] [--check] [--long]
 
@@ -17,6 +18,7 @@ import io
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,15 +29,33 @@ import pypdfium2
 from PIL import Image, ImageFilter
 from playwright.sync_api import sync_playwright
 
+from docgen_core.blobs import open_blobs
 from docgen_core.draws import Draws
 from docgen_core.render import boxes as box_reading
 from docgen_core.render.capture import capture
 from docgen_core.render.chromium import PRINTS_PER_BROWSER, Renderer, chromium_version, find_chromium
 from docgen_core.render.fonts import FACES
 from docgen_core.render.html import Page, PrintLog
+from docgen_core.runs.catalogue import build_catalogue_run
+from docgen_core.runs.drain import work_run
+from docgen_core.runs.manifest import read_plan
+from docgen_core.runs.plan import RunRequest, create_run
+from docgen_core.runs.selection import CatalogueSpec, Selection
+from docgen_core.runs.source import DocumentSource
+from docgen_core.state import open_state
+
+Make = Callable[[], Page]
+"""Makes one document's page."""
 
 PROMISED_RATIO = 3.0
 WARM_UP = 4
+DRIVER = "run-driver"
+"""A word in the command of playwright's driver."""
+TURN = 10
+"""Documents that one way makes before the other has its turn."""
+COMPANIES = 60
+LONG_AMONG = 8
+"""Long invoices are the longest of so many times their number."""
 LONG_DOCUMENTS = 500
 SCANNED_DOCUMENTS = 12
 
@@ -97,74 +117,104 @@ def sample_page(kind: str, index: int) -> Page:
     return Page(body, _STYLE.format(family=family), "ja" if japanese else "en", title, "Sample", tuple(log.prints))
 
 
-def cpu_seconds() -> float:
-    """CPU seconds of this process and all below it, with those that ended and were waited for."""
+def sample(kind: str, count: int) -> list[Make]:
+    pages = [sample_page(kind, index) for index in range(count)]
+    return [lambda page=page: page for page in pages]
+
+
+def invoices(count: int) -> dict[str, list[Make]]:
+    """The invoice pack's documents as a run mixes them, and the longest of a longer run."""
+    store = "memory://bench-render"
+    blobs = open_blobs(store)
+    with open_state(store) as state:
+        spec = CatalogueSpec(companies=COMPANIES, products=24, range_width=COMPANIES, seed=0)
+        catalogue = build_catalogue_run(state, blobs, "bench", spec)
+        work_run(catalogue.run.run_id, state=state, blobs=blobs, worker="bench")
+        request = RunRequest("bench", LONG_AMONG * count, seed=0, selection=Selection(), catalogue="bench")
+        planned = create_run(state, blobs, request)
+    source = DocumentSource.open(read_plan(blobs, planned.run.marker.prefix), blobs)
+    everything = [lambda index=index: source.generate(index).page for index in range(LONG_AMONG * count)]
+    by_length = sorted(everything, key=lambda make: len(make().prints))
+    return {"invoices": everything[:count], "long invoices": by_length[-count:]}
+
+
+def cpu_seconds() -> Counter[str]:
+    """CPU seconds of this process ("own"), of playwright's drivers and of browsers below it, so far.
+
+    Those that ended and were waited for are in their parent's.
+    """
     me = psutil.Process()
-    total = 0.0
-    for process in (me, *me.children(recursive=True)):
+    spent: Counter[str] = Counter()
+    for process in (*me.children(recursive=True), me):
         try:
+            part = "own" if process == me else "driver" if DRIVER in process.cmdline() else "browser"
             times = process.cpu_times()
         except psutil.Error:
             continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
+        spent[part] += times.user + times.system + times.children_user + times.children_system
+    return spent
 
 
-def measured(work: Callable[[Page], object], pages: Sequence[Page]) -> float:
-    """CPU milliseconds per page, after a few pages of warming up."""
-    for page in pages[:WARM_UP]:
-        work(page)
-    before = cpu_seconds()
-    for page in pages:
-        work(page)
-    return (cpu_seconds() - before) / len(pages) * 1000
-
-
-def docgen_way(pages: Sequence[Page]) -> float:
+@contextmanager
+def docgen_way() -> Iterator[Callable[[Make], None]]:
     with Renderer() as renderer:
-        return measured(lambda page: renderer.render(page, document_id="bench", subject="bench"), pages)
+
+        def work(make: Make) -> None:
+            rendered = renderer.render(make(), document_id="bench", subject="bench")
+            capture(rendered, "clean", Draws("bench"), document_id="bench")
+
+        yield work
 
 
-def new_page_way(pages: Sequence[Page], executable: Path) -> float:
-    fonts = {family: FACES.css([family]) for family in FACES.families}
-
-    def whole(page: Page) -> str:
-        used = "".join(css for family, css in fonts.items() if f"'{family}'" in page.style and needs(page, family))
-        return (
-            f'<!doctype html><html lang="{page.lang}"><head><meta charset="utf-8"><style>{used}{page.style}'
-            f"</style></head><body>{page.body}</body></html>"
-        )
-
-    def needs(page: Page, family: str) -> bool:
-        return page.lang == "ja" or "JP" not in family  # a face that draws nothing here would only be a burden
-
+@contextmanager
+def new_page_way(executable: Path) -> Iterator[Callable[[str], None]]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable)
 
-        def work(page: Page) -> None:
+        def work(html: str) -> None:
             context = browser.new_context()
             tab = context.new_page()
-            tab.set_content(whole(page))
+            tab.set_content(html)
             tab.pdf(prefer_css_page_size=True, print_background=True)
             context.close()
 
-        result = measured(work, pages)
+        yield work
         browser.close()
-    return result
 
 
-def bare_way(pages: Sequence[Page]) -> float:
-    """Only `Page.printToPDF`, on the live page as the document before left it."""
-    with Renderer() as renderer:
-        spent = 0.0
-        for page in (*pages[:WARM_UP], *pages):
-            renderer.render(page, document_id="bench", subject="bench")
-            live = renderer._live
-            assert live is not None
+def standing_alone(page: Page) -> str:
+    """The page as HTML that brings its faces along, those that draw something in it."""
+    needed = [face for face in FACES.families if face in page.style and ("JP" not in face or page.lang[:2] == "ja")]
+    return (
+        f'<!doctype html><html lang="{page.lang}"><head><meta charset="utf-8"><style>{FACES.css(needed)}{page.style}'
+        f"</style></head><body>{page.body}</body></html>"
+    )
+
+
+def compared(makes: Sequence[Make], executable: Path) -> tuple[float, Counter[str]]:
+    """CPU milliseconds a document: a new page's, and docgen's by part.
+
+    The two take turns, so that whatever else the machine does meets both.
+    """
+    theirs, ours = 0.0, Counter[str]()
+    html = [standing_alone(make()) for make in makes]
+    with new_page_way(executable) as new_page, docgen_way() as docgen:
+        for page in html[:WARM_UP]:
+            new_page(page)
+        for make in makes:  # a face is loaded once in a browser's life, of a thousand documents
+            docgen(make)
+        for start in range(0, len(makes), TURN):
+            turn = slice(start, start + TURN)
             before = cpu_seconds()
-            live.page.print({"generateTaggedPDF": False}, seconds=60)
-            spent += cpu_seconds() - before
-    return spent / (len(pages) + WARM_UP) * 1000
+            for page in html[turn]:
+                new_page(page)
+            between = cpu_seconds()
+            for make in makes[turn]:
+                docgen(make)
+            theirs += (between - before).total()
+            ours += cpu_seconds() - between
+    scale = 1000 / len(makes)
+    return theirs * scale, Counter({part: seconds * scale for part, seconds in ours.items()})
 
 
 @contextmanager
@@ -246,13 +296,16 @@ def main() -> int:
     options = parser.parse_args()
     executable = find_chromium()
     print(f"{chromium_version(executable)}, {options.documents} documents of each kind, CPU ms per document\n")
-    print(f"{'kind':10} {'new page':>9} {'docgen':>8} {'ratio':>6} {'bare print':>11} {'over bare':>10}")
+    heads = f"{'browser':>8} {'driver':>7} {'own':>6}"
+    print(f"{'kind':14} {'new page':>9} {'docgen':>8} {'ratio':>6} {'of docgen:':>12} {heads}")
     worst = float("inf")
-    for kind in ("light", "heavy", "japanese"):
-        pages = [sample_page(kind, index) for index in range(options.documents)]
-        theirs, ours, bare = new_page_way(pages, executable), docgen_way(pages), bare_way(pages)
+    kinds = {kind: sample(kind, options.documents) for kind in ("light", "heavy", "japanese")}
+    for kind, makes in (kinds | invoices(options.documents)).items():
+        theirs, parts = compared(makes, executable)
+        ours = parts.total()
         worst = min(worst, theirs / ours)
-        print(f"{kind:10} {theirs:9.1f} {ours:8.1f} {theirs / ours:6.2f} {bare:11.1f} {ours / bare:10.2f}")
+        shown = f"{parts['browser']:8.1f} {parts['driver']:7.1f} {parts['own']:6.1f}"
+        print(f"{kind:14} {theirs:9.1f} {ours:8.1f} {theirs / ours:6.2f} {'':12} {shown}", flush=True)
     heavy = [sample_page("heavy", index) for index in range(options.documents)]
     print("\nThis process's own share, heavy, ms per document")
     for name, milliseconds in stages_of(heavy).items():
