@@ -31,11 +31,12 @@ class LeaseKeeper:
         leases: Sequence[Lease],
         lease_seconds: float,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
+        """Take charge of the leases. `clock` is the one their expiry is counted on; by default this process's own."""
         self.run_state = RunState.RUNNING
         """As the last renewal told it."""
-        self._state, self._clock = state, clock
+        self._state, self._clock = state, clock or time.monotonic
         self._interval = lease_seconds / RENEWALS_A_LEASE
         self._held = {lease.index: lease for lease in leases}
         self._lost: dict[int, LeaseLost] = {}
