@@ -39,6 +39,8 @@ EVERYWHERE = tuple(fault for fault in Fault if fault not in OF_WRITES and fault 
 LATEST_SECONDS = 4.0
 """In leases: how long a freeze, a slow call or a late delivery lasts at most."""
 
+CHANCE_AT_SEALING = 0.2
+
 
 @dataclass(slots=True)
 class Faults:
@@ -50,10 +52,16 @@ class Faults:
     chance: float
     """That one happens at a call, while there are some left."""
     lease_seconds: float
+    sealing_only: bool = False
+    """None happens before somebody is about to seal the run, and then they are frequent."""
     happened: Counter[Fault] = field(default_factory=Counter)
 
-    def draw(self, *, write: bool, may_lag: bool) -> Fault | None:
+    def draw(self, what: str, *, write: bool, may_lag: bool) -> Fault | None:
         """The fault of a call, if any."""
+        if self.sealing_only:
+            if "FINALIZING" not in what:
+                return None
+            self.sealing_only, self.chance = False, CHANCE_AT_SEALING
         if self.left <= 0 or self.rng.random() >= self.chance * (2.0 if write else 1.0):
             return None
         # Weighted, since most calls are reads that have to be strong.
@@ -89,7 +97,7 @@ class Line:
         world = process.world
         spread = self.faults.rng.random() if self.faults else 0.5
         world.sleep(self.latency * process.slowness * 2.0 * spread)
-        fault = self.faults.draw(write=write, may_lag=before is not None) if self.faults else None
+        fault = self.faults.draw(what, write=write, may_lag=before is not None) if self.faults else None
         self.note(process, what, fault)
         if fault is None:
             return act()

@@ -84,6 +84,8 @@ class Shape:
     skew_seconds: float
     wall_ahead: float
     """Clocks are off by up to so many seconds, either way."""
+    faults_at_sealing: bool = False
+    """All faults are kept for the end."""
 
     @property
     def run_id(self) -> str:
@@ -106,6 +108,7 @@ class Shape:
             # Set as the clocks are, or as a cloud's default: then a clock that runs ahead takes leases that live.
             skew_seconds=0.0 if profile.one_clock else rng.choice((2 * MAX_SKEW_SECONDS, 60.0)),
             wall_ahead=0.0 if profile.one_clock else rng.choice((0.0, MAX_SKEW_SECONDS)),
+            faults_at_sealing=rng.random() < 0.2,
         )
 
 
@@ -158,7 +161,9 @@ class Schedule:
         self.blobs = copy_of(_sealed_source(), blobs)
         self.referee = Referee(self.tables, self.blobs, self.shape.max_attempts)
         self.server = Server(profile, self.tables, self.blobs, self.referee)
-        self.faults = Faults(self.rng, self.shape.faults, self.shape.fault_chance, LEASE_SECONDS)
+        self.faults = Faults(
+            self.rng, self.shape.faults, self.shape.fault_chance, LEASE_SECONDS, self.shape.faults_at_sealing
+        )
         self.trace: list[tuple[float, str, str, str]] = []
         self.problems: list[str] = []
         self.digests: set[str | None] = set()
@@ -499,18 +504,32 @@ def clean_blobs(units: int, unit_size: int) -> dict[str, bytes]:
     return contents_of(schedule.blobs)
 
 
+DEATHS = (Fault.DEATH_BEFORE, Fault.DEATH_AFTER)
+
+
+def at_what(name: str, what: str) -> str:
+    """What a process was at when it made this call."""
+    if name.startswith("planner"):
+        return "planning"
+    sealing = ("FINALIZING", "/manifest.json", "put sealed/")
+    return "sealing" if any(mark in what for mark in sealing) else "working"
+
+
 @dataclass(slots=True)
 class Tally:
     """How many schedules ended, and how."""
 
     ends: Counter[str] = field(default_factory=Counter)
     faults: Counter[Fault] = field(default_factory=Counter)
+    deaths: Counter[str] = field(default_factory=Counter)
+    """By what the dead were at: planning, working, sealing."""
     turns: int = 0
     cpu_seconds: float = 0.0
 
     def add(self, result: Result, cpu_seconds: float) -> None:
         self.ends[result.end] += 1
         self.faults += result.faults
+        self.deaths.update(at_what(name, what) for _, name, what, fault in result.calls if fault in DEATHS)
         self.turns += result.turns
         self.cpu_seconds += cpu_seconds
 

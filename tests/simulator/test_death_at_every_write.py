@@ -46,7 +46,7 @@ class FaultAtWrite(Faults):
         super().__init__(schedule.rng, 1, 1.0, LEASE_SECONDS)
         self._fault, self._until = fault, number
 
-    def draw(self, *, write: bool, may_lag: bool) -> Fault | None:
+    def draw(self, what: str, *, write: bool, may_lag: bool) -> Fault | None:
         self._until -= write
         if self._until >= 0 or not self.left:
             return None

@@ -31,18 +31,20 @@ def test_every_schedule_ends_as_it_must(profile: str, full_figures: bool, say: C
         assert not result.problems, "\n".join(
             [f"replay with: {result.replay}", *result.trace[-SHOWN_LINES:], result.end, *result.problems]
         )
-    say(f"{profile}: 0 lost, 0 counted twice, 0 stuck, 0 root mismatches in {tally}")
+    say(f"{profile}: 0 lost, 0 counted twice, 0 stuck, 0 root mismatches in {tally}; deaths: {dict(tally.deaths)}")
     assert tally.ends["COMPLETED"] > tally.ends.total() / 2 and tally.ends["CANCELLED"] and tally.ends["FAILED"]
     possible = set(Fault) if PROFILES[profile].seals_may_lag else set(Fault) - {Fault.STALE_READ}
     assert set(tally.faults) == possible, "each kind of fault has happened"
+    assert set(tally.deaths) == {"planning", "working", "sealing"}
 
 
 @pytest.mark.parametrize("breakage", [name for name in BREAKAGES if name != "nothing"])
-def test_a_deliberate_breakage_is_caught_and_its_seed_shows_it_again(breakage: str) -> None:
+def test_a_deliberate_breakage_is_caught_and_its_seed_shows_it_again(breakage: str, say: Callable[[str], None]) -> None:
     broken = BREAKAGES[breakage]
     schedules = simulate_many("dynamodb", range(CAUGHT_WITHIN), broken=broken)
     red = next((result for result in schedules if result.problems), None)
     assert red is not None, f"{CAUGHT_WITHIN} schedules did not notice: {breakage}"
+    say(f"{breakage}: caught by schedule {red.seed + 1}: {red.problems[0]}")
     again = simulate("dynamodb", red.seed, broken)
     assert (again.trace, again.problems) == (red.trace, red.problems)
     assert not simulate("dynamodb", red.seed).problems, "it is the breakage that makes it red"
