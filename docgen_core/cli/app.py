@@ -30,7 +30,7 @@ catalogue = typer.Typer(help="Companies and what they sell.", no_args_is_help=Tr
 app.add_typer(catalogue, name="catalogue", rich_help_panel="Make")
 
 _COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
-    "Make": {"plan": produce.plan, "work": produce.work, "generate": produce.generate},
+    "Make": {"init": manage.init, "plan": produce.plan, "work": produce.work, "generate": produce.generate},
     "Look": {
         "status": observe.status,
         "failures": observe.failures,

@@ -1,4 +1,4 @@
-"""Commands that steer runs and use what they made: pause, cancel, withdraw, gc, export."""
+"""Commands that prepare a store, steer runs and use what they made: init, pause, cancel, withdraw, gc, export."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ import typer
 
 from docgen_core.cli import console
 from docgen_core.cli.options import AsJson, Blobs, RunId, Sink, State, places, refuse_unknown
+
+
+def init(state: State = None) -> int:
+    """Make what the state store needs where it is missing: its file, its table. Safe to repeat."""
+    from docgen_core.settings import load_settings
+    from docgen_core.state import prepare_state
+
+    console.note(prepare_state(load_settings(state=state).state))
+    return 0
 
 
 def pause(run: RunId, state: State = None, blobs: Blobs = None) -> int:

@@ -115,24 +115,28 @@ class Claimer:
         return _Look(candidates, earliest, len(owners - {worker}))
 
     def _try(self, run: Run, worker: str, cursor: Cursor, limit: int) -> list[Lease]:
-        """Claim from the cursor's list. The first lease is the one in hand."""
-        candidates = cursor.take(limit)
-        if not candidates:
-            return []
-        asked, now = self._monotonic(), self._clock()
-        changes = [
-            Change(
-                unit.stored,
-                transitions.claimed(run, unit.index, unit.pending, worker=worker, now=now, working=position == 0),
-            )
-            for position, unit in enumerate(candidates)
-        ]
-        applied = self._primitives.write_units(changes)
-        won = [change.after for change, done in zip(changes, applied, strict=True) if done]
-        if len(won) < len(changes):
-            cursor.lost_race()
-        leases = [transitions.lease_of(unit, asked_at=asked, lease_seconds=run.lease_seconds) for unit in won]
-        return leases if not won or won[0].working else self._take_in_hand(run, leases)
+        """Claim from the cursor's list until something is won, or the list is used up.
+
+        The first lease is the one in hand.
+        """
+        while candidates := cursor.take(limit):
+            asked, now = self._monotonic(), self._clock()
+            changes = [
+                Change(
+                    unit.stored,
+                    transitions.claimed(run, unit.index, unit.pending, worker=worker, now=now, working=position == 0),
+                )
+                for position, unit in enumerate(candidates)
+            ]
+            applied = self._primitives.write_units(changes)
+            won = [change.after for change, done in zip(changes, applied, strict=True) if done]
+            cursor.tried(len(won), len(changes) - len(won))
+            leases = [transitions.lease_of(unit, asked_at=asked, lease_seconds=run.lease_seconds) for unit in won]
+            if won and not won[0].working:
+                leases = self._take_in_hand(run, leases)
+            if leases:
+                return leases
+        return []
 
     def _take_in_hand(self, run: Run, leases: list[Lease]) -> list[Lease]:
         """Mark the first lease that is still ours, when the unit meant to be in hand went to a peer."""

@@ -25,6 +25,10 @@ FORMAT_VERSION = 1
 CALLS_AT_ONCE = 16
 """Requests that one process has under way for one operation of many rows."""
 
+RUN_AGE_SECONDS = 2.0
+"""A pause or cancellation keeps new claims away after this long at the latest. Reading the run for
+each claim would cost more than all else a claim reads, and make its row the hottest of the store."""
+
 PATIENCE_SECONDS = 30.0
 """How long a call is tried again before it fails: half a lease of the default length."""
 
@@ -58,9 +62,9 @@ def calls() -> ThreadPoolExecutor:
     return shared(("calls",), lambda: ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="state"))
 
 
-def new_token() -> str:
+def new_token() -> bytes:
     """A name for one write, stored with the row: a call made again recognises what it has done itself."""
-    return secrets.token_hex(6)
+    return secrets.token_bytes(6)
 
 
 def check_format(run_id: str, version: object) -> None:
@@ -75,7 +79,8 @@ def check_format(run_id: str, version: object) -> None:
 class CloudPrimitives(Primitives):
     """Primitives over rows that are kept, and found, by their segment."""
 
-    def __init__(self) -> None:
+    def __init__(self, run_age_seconds: float) -> None:
+        self.run_age_seconds = run_age_seconds
         self._closed = False
         self._totals: dict[str, int] = {}
 

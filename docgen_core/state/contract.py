@@ -249,6 +249,8 @@ class StateStore(ABC):
         Holds before, for each: run RUNNING and planned; unit pending and due, or its lease
         expired; attempts below the cap (an expired unit whose attempts are used up becomes
         FAILED instead). After: RUNNING, generation + 1, attempts + 1, lease stamped.
+        What is held of the run may be as old as the store says (`Primitives.run_age_seconds`; a claim
+        may be overtaken by a pause in any case, and its worker learns at its next renewal).
         A lost race is the next candidate. Fewer than `limit` come where peers are seen at work
         and little is left, so that the tail of a run is shared.
         """

@@ -25,6 +25,9 @@ FIRST_POLL_SECONDS = 0.1
 MAX_POLL_SECONDS = 5.0
 """… up to this: a peer may finish, fail or hand back long before its lease would end."""
 
+MAX_STEPS = 4
+"""Races lost one after the other before a list is given up: a read of a segment costs about as much as ten writes."""
+
 
 @dataclass(slots=True)
 class Candidate:
@@ -54,6 +57,8 @@ class Cursor:
         self._order = deque(segments)
         self._list: list[Candidate] = []
         self._peers = 0
+        self._won = 0
+        self._lost_in_a_row = 0
         self._ended: dict[int, int] = {}
         self._polls = 0
         self._lock = threading.RLock()
@@ -80,14 +85,17 @@ class Cursor:
             self._ended[segment] = epoch
 
     def fill(self, segment: int, candidates: list[Candidate], peers: int) -> None:
-        """Take a fresh list. `peers`: how many other workers were seen at work in the segment."""
+        """Take a fresh list. `peers`: how many other workers were seen at work in the segment.
+
+        A segment that offers nothing is looked at again when all others have been.
+        """
         with self._lock:
             if segment in self._order:
-                self._order.rotate(-self._order.index(segment))
+                self._order.rotate(-self._order.index(segment) - (not candidates))
             start = self._random.randrange(len(candidates)) if candidates else 0
             # Reversed, so that taking from the front is popping from the end.
             self._list = (candidates[start:] + candidates[:start])[::-1]
-            self._peers = peers
+            self._peers, self._won, self._lost_in_a_row = peers, 0, 0
 
     def take(self, limit: int) -> list[Candidate]:
         """Up to `limit` candidates, and no more than a fair share when peers share the list's tail."""
@@ -95,10 +103,20 @@ class Cursor:
             share = -(-len(self._list) // (self._peers + 1))
             return [self._list.pop() for _ in range(min(limit, share))]
 
-    def lost_race(self) -> None:
-        """Another worker is claiming here: what is left of the list is likely taken too."""
+    def tried(self, won: int, lost: int) -> None:
+        """Learn from a try. Where a race is lost, a peer began after this list was read, and goes the same way.
+
+        At about our own pace, it has taken as many from there as we have since the read: step over
+        those, and over twice as many where that loses too, which costs less than reading again.
+        After `MAX_STEPS` the list is worth nothing.
+        """
         with self._lock:
-            self._list.clear()
+            self._won += won
+            self._lost_in_a_row = self._lost_in_a_row + 1 if lost else 0
+            if self._lost_in_a_row > MAX_STEPS:
+                self._list.clear()
+            elif lost:
+                del self._list[-(max(self._won, 1) << (self._lost_in_a_row - 1)) :]
 
     def found(self) -> None:
         """A claim succeeded: poll eagerly again."""

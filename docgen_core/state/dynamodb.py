@@ -14,11 +14,12 @@ What does not belong here: rules of the contract, retries and errors of the serv
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from docgen_core.state.cloud import FORMAT_VERSION, CloudPrimitives, calls, check_format, new_token
+from docgen_core.state.cloud import FORMAT_VERSION, RUN_AGE_SECONDS, CloudPrimitives, calls, check_format, new_token
 from docgen_core.state.contract import SEGMENT_UNITS, Run, RunKind, RunMarker, RunState, Unit, UnitState
 from docgen_core.state.dynamodb_calls import ConditionFailed, Table
 from docgen_core.state.primitives import Change, Segment
@@ -31,49 +32,71 @@ LISTING_SHARDS = 16
 
 
 class _Kind(NamedTuple):
-    tag: str
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
+    write: Callable[[Any], dict[str, Any]]
+    read: Callable[[dict[str, Any]], Any]
 
 
-_TEXT = _Kind("S", str, str)
-_WHOLE = _Kind("N", str, int)
-_REAL = _Kind("N", repr, float)  # as written, a float is read back to the bit
-_TRUTH = _Kind("BOOL", bool, bool)
+class _Attribute(NamedTuple):
+    name: str
+    kind: _Kind
+    missing: Any = None
+    """The value that is not stored."""
 
-# Rows are billed by the byte, names included, and a segment is a thousand of them: hence one letter each.
-_UNIT: dict[str, tuple[str, _Kind]] = {
-    "state": ("s", _Kind("S", str, UnitState)),
-    "generation": ("g", _WHOLE),
-    "attempts": ("a", _WHOLE),
-    "owner": ("o", _TEXT),
-    "lease_expires_at": ("l", _REAL),
-    "heartbeat": ("h", _WHOLE),
-    "working": ("w", _TRUTH),
-    "not_before": ("n", _REAL),
-    "error": ("e", _TEXT),
-    "part_key": ("k", _TEXT),
-    "part_sha256": ("d", _TEXT),
-    "rows": ("r", _WHOLE),
-    "epoch": ("p", _WHOLE),
+
+_HEX_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def _text(read: Callable[[str], Any] = str) -> _Kind:
+    return _Kind(lambda value: {"S": str(value)}, lambda stored: read(stored["S"]))
+
+
+_WHOLE = _Kind(lambda value: {"N": str(value)}, lambda stored: int(stored["N"]))
+# As its shortest text: it is read back to the bit.
+_REAL = _Kind(lambda value: {"N": repr(value)}, lambda stored: float(stored["N"]))
+_TRUTH = _Kind(lambda value: {"BOOL": value}, lambda stored: stored["BOOL"])
+_DIGEST = _Kind(
+    lambda value: {"B": bytes.fromhex(value)} if _HEX_DIGEST.fullmatch(value) else {"S": value},
+    lambda stored: bytes(stored["B"]).hex() if "B" in stored else stored["S"],
+)
+_JSON = _Kind(
+    lambda value: {"S": json.dumps(value, sort_keys=True, separators=(",", ":"))},
+    lambda stored: json.loads(stored["S"]),
+)
+
+# Rows are billed by the byte, names included, and a segment is a thousand of them: hence one letter
+# each, digests as bytes, and nothing for what most rows have alike.
+_UNIT = {
+    "state": _Attribute("s", _text(UnitState)),
+    "generation": _Attribute("g", _WHOLE),
+    "attempts": _Attribute("a", _WHOLE),
+    "owner": _Attribute("o", _text()),
+    "lease_expires_at": _Attribute("l", _REAL),
+    "heartbeat": _Attribute("h", _WHOLE),
+    "working": _Attribute("w", _TRUTH, missing=False),
+    "not_before": _Attribute("n", _REAL, missing=0.0),
+    "error": _Attribute("e", _text()),
+    "part_key": _Attribute("k", _text()),
+    "part_sha256": _Attribute("d", _DIGEST),
+    "rows": _Attribute("r", _WHOLE, missing=0),
+    "epoch": _Attribute("p", _WHOLE, missing=0),
 }
-_MARKER: dict[str, tuple[str, _Kind]] = {
-    "kind": ("kind", _Kind("S", str, RunKind)),
-    "prefix": ("prefix", _TEXT),
-    "spec": ("spec", _Kind("S", lambda spec: json.dumps(spec, sort_keys=True, separators=(",", ":")), json.loads)),
-    "spec_digest": ("spec_digest", _TEXT),
-    "total_units": ("total_units", _WHOLE),
-    "unit_size": ("unit_size", _WHOLE),
-    "total_items": ("total_items", _WHOLE),
+_MARKER = {
+    "kind": _Attribute("kind", _text(RunKind)),
+    "prefix": _Attribute("prefix", _text()),
+    "spec": _Attribute("spec", _JSON),
+    "spec_digest": _Attribute("spec_digest", _text()),
+    "total_units": _Attribute("total_units", _WHOLE),
+    "unit_size": _Attribute("unit_size", _WHOLE),
+    "total_items": _Attribute("total_items", _WHOLE),
 }
-_RUN: dict[str, tuple[str, _Kind]] = {
-    "state": ("s", _Kind("S", str, RunState)),
-    "planned": ("planned", _TRUTH),
-    "epoch": ("p", _WHOLE),
-    "root_digest": ("root_digest", _TEXT),
-    "created_at": ("created_at", _REAL),
-    "max_attempts": ("max_attempts", _WHOLE),
-    "lease_seconds": ("lease_seconds", _REAL),
+_RUN = {
+    "state": _Attribute("s", _text(RunState)),
+    "planned": _Attribute("planned", _TRUTH),
+    "epoch": _Attribute("p", _WHOLE),
+    "root_digest": _Attribute("root_digest", _text()),
+    "created_at": _Attribute("created_at", _REAL),
+    "max_attempts": _Attribute("max_attempts", _WHOLE),
+    "lease_seconds": _Attribute("lease_seconds", _REAL),
 }
 _FORMAT, _TOKEN, _SEAL_ROWS = "f", "t", "r"
 
@@ -83,9 +106,9 @@ _ABSENT = "attribute_not_exists(pk)"
 class DynamoPrimitives(CloudPrimitives):
     """The primitives over one table."""
 
-    def __init__(self, table: str, region: str | None) -> None:
+    def __init__(self, table: str, region: str | None, *, run_age_seconds: float = RUN_AGE_SECONDS) -> None:
         """Name the table; nothing is asked of the service yet. Raises `UsageError`."""
-        super().__init__()
+        super().__init__(run_age_seconds)
         self._table = Table(table, region)
 
     def insert_run(self, run: Run) -> bool:
@@ -164,7 +187,7 @@ class DynamoPrimitives(CloudPrimitives):
         """Store the row on a condition; True when it was stored, be it by a request whose answer was lost."""
         self.check_open()
         token = new_token()
-        request: dict[str, Any] = {"Item": {**item, _TOKEN: {"S": token}}, "ConditionExpression": condition}
+        request: dict[str, Any] = {"Item": {**item, _TOKEN: {"B": token}}, "ConditionExpression": condition}
         if values:
             request["ExpressionAttributeValues"] = values
         try:
@@ -173,7 +196,7 @@ class DynamoPrimitives(CloudPrimitives):
             if not refused.retried:
                 return False
             stored = self._get({"pk": item["pk"], "sk": item["sk"]})
-            return stored is not None and stored[_TOKEN]["S"] == token
+            return stored is not None and bytes(stored[_TOKEN]["B"]) == token
         return True
 
     def _get(self, key: Item) -> Item | None:
@@ -228,13 +251,16 @@ def _unit_sort_key(index: int) -> str:
     return f"unit#{index:09d}"
 
 
-def _fields_out(record: object, table: dict[str, tuple[str, _Kind]]) -> Item:
-    values = ((getattr(record, field), name, kind) for field, (name, kind) in table.items())
-    return {name: {kind.tag: kind.write(value)} for value, name, kind in values if value is not None}
+def _fields_out(record: object, table: dict[str, _Attribute]) -> Item:
+    values = ((attribute, getattr(record, field)) for field, attribute in table.items())
+    return {attribute.name: attribute.kind.write(value) for attribute, value in values if value != attribute.missing}
 
 
-def _fields_in(item: Item, table: dict[str, tuple[str, _Kind]]) -> dict[str, Any]:
-    return {field: kind.read(item[name][kind.tag]) if name in item else None for field, (name, kind) in table.items()}
+def _fields_in(item: Item, table: dict[str, _Attribute]) -> dict[str, Any]:
+    return {
+        field: attribute.kind.read(item[attribute.name]) if attribute.name in item else attribute.missing
+        for field, attribute in table.items()
+    }
 
 
 def _unit_item(unit: Unit) -> Item:

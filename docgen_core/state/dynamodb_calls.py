@@ -10,17 +10,25 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError, PartialCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+)
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from docgen_core.errors import DocgenError, StateUnusable, StorageFailed, UsageError
 from docgen_core.state.cloud import CALLS_AT_ONCE, PATIENCE_SECONDS, shared
 
-ATTEMPTS = 6
-"""Requests for one call, by the client's adaptive retries: throttling, 5xx, connections lost or timed out."""
+ATTEMPTS = 3
+"""Requests that the client makes by itself, adapting its rate to how often it is throttled. It gives up
+early when all the process's calls together have failed too often; then the call is made again here."""
 
-CONNECT_SECONDS = 3.0
-ANSWER_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 10.0
 """How long one request may take; a strong read of a full segment takes well below a second."""
 
 _MISSING = "ResourceNotFoundException"
@@ -31,8 +39,17 @@ _REFUSED = {
     "MissingAuthenticationTokenException",
     "UnrecognizedClientException",
 }
-_CONFLICT = "TransactionConflictException"
-"""Another request's transaction holds the row at this moment; the client itself does not try this again."""
+_PASSING = {
+    "InternalServerError",
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ServiceUnavailable",
+    "ThrottlingException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
+"""What may be otherwise a moment later, beside connections lost and answers of 5xx."""
 
 
 class ConditionFailed(Exception):
@@ -73,8 +90,8 @@ class Table:
         self._name, self._region = name, region
         client(region)
         self._patiently = Retrying(
-            retry=retry_if_exception(lambda error: _code(error) == _CONFLICT),
-            wait=wait_random_exponential(multiplier=0.02, max=1.0),
+            retry=retry_if_exception(_passes),
+            wait=wait_random_exponential(multiplier=0.02, max=2.0),
             stop=stop_after_delay(PATIENCE_SECONDS),
             reraise=True,
         )
@@ -138,6 +155,13 @@ def explained(error: Exception, table: str, region: str | None) -> DocgenError:
 
 def _foreign(table: str) -> StateUnusable:
     return StateUnusable(f"DynamoDB table {table!r} is not a state store (its keys are not pk and sk); name another")
+
+
+def _passes(error: BaseException) -> bool:
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return status >= 500 or _code(error) in _PASSING
+    return isinstance(error, HTTPClientError)
 
 
 def _code(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 
 from google.cloud.firestore import DocumentReference, FieldFilter
 
-from docgen_core.state.cloud import FORMAT_VERSION, CloudPrimitives, check_format, new_token
+from docgen_core.state.cloud import FORMAT_VERSION, RUN_AGE_SECONDS, CloudPrimitives, check_format, new_token
 from docgen_core.state.contract import SEGMENT_UNITS, Run, RunKind, RunMarker, RunState, Unit, UnitState
 from docgen_core.state.firestore_calls import Database, Snapshot, Write
 from docgen_core.state.primitives import Change, Segment
@@ -39,9 +39,9 @@ _RUN_FIELDS = [field.name for field in fields(Run) if field.name not in _APART]
 class FirestorePrimitives(CloudPrimitives):
     """The primitives over one database."""
 
-    def __init__(self, project: str, database: str) -> None:
+    def __init__(self, project: str, database: str, *, run_age_seconds: float = RUN_AGE_SECONDS) -> None:
         """Name the database; nothing is asked of the service yet. Raises `StateUnusable`."""
-        super().__init__()
+        super().__init__(run_age_seconds)
         self._database = Database(project, database)
 
     def insert_run(self, run: Run) -> bool:

@@ -31,11 +31,17 @@ def prepare(project: str, database: str) -> str:
     place = f"the database {database!r} of project {project!r}"
     if os.environ.get("FIRESTORE_EMULATOR_HOST"):
         return f"{place} is an emulator's, which indexes nothing"
+    exempted = exempt_rows(project, database)
+    return f"{place} has its exemptions from indexing" + ("" if exempted else ", and had them before")
+
+
+def exempt_rows(project: str, database: str) -> int:
+    """Leave `row` of each collection out of every index; for how many this call changed that."""
+    admin = admin_client()
     try:
-        exempted = sum([_exempt(admin_client(), project, database, collection) for collection in _COLLECTIONS])
+        return sum([_exempt(admin, project, database, collection) for collection in _COLLECTIONS])
     except (GoogleAPICallError, GoogleAuthError) as error:
         raise explained(error, project, database) from error
-    return f"{place} has its exemptions from indexing" + ("" if exempted else ", and had them before")
 
 
 def admin_client() -> FirestoreAdminClient:
@@ -44,7 +50,6 @@ def admin_client() -> FirestoreAdminClient:
 
 
 def _exempt(admin: FirestoreAdminClient, project: str, database: str, collection: str) -> bool:
-    """Leave `row` of a collection out of every index; True when this call changed that."""
     name = admin.field_path(project, database, collection, "row")
     there = admin.get_field(name=name).index_config
     if not there.uses_ancestor_config and not there.indexes:

@@ -20,7 +20,8 @@ class Change(NamedTuple):
     """A unit's row before (`None`: there was none) and after.
 
     It may be applied only while the row's generation, state and heartbeat are still those of
-    `before`; every transition changes at least one of them, so the three are a version.
+    `before`; every transition changes at least one of them, so the three are a version. `before`
+    is a row as this store has given it, its stamp included.
     """
 
     before: Unit | None
@@ -70,6 +71,9 @@ class Primitives(ABC):
     Raises `StorageFailed` when the store did not answer and `StateUnusable` when what is there
     is not a state store; a write that raised may or may not have happened.
     """
+
+    run_age_seconds: float = 0.0
+    """How long ago a run may have been read for a claim to rest on it: more than 0 where each read is billed."""
 
     @abstractmethod
     def insert_run(self, run: Run) -> bool:

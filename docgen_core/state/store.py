@@ -33,6 +33,9 @@ from docgen_core.state.watch import Watch, by_segment
 
 _PAGE_UNITS = SEGMENT_UNITS
 
+_MAX_RUNS = 1024
+"""Runs remembered at most; then all are forgotten, at the price of one more read each."""
+
 
 class SegmentStore(StateStore):
     """A state store over `primitives`. Clocks: `clock` is wall time in seconds since 1970,
@@ -53,6 +56,8 @@ class SegmentStore(StateStore):
         self._settings = settings
         self._clock = clock
         self._monotonic = monotonic
+        self._runs: dict[str, tuple[float, Run]] = {}
+        """As last read, and when, by the monotonic clock before the read."""
         self._watch = Watch(skew_seconds=settings.skew_seconds, clock=clock, monotonic=monotonic)
         self._claimer = Claimer(primitives, self._watch, clock=clock, monotonic=monotonic)
 
@@ -77,14 +82,15 @@ class SegmentStore(StateStore):
 
     def mark_planned(self, run_id: str, spec_digest: str) -> Run:
         """See `StateStore.mark_planned`."""
-        return self.primitives.change_run(run_id, lambda run: transitions.planned(run, spec_digest))
+        return self._change(run_id, lambda run: transitions.planned(run, spec_digest))
 
     def run(self, run_id: str) -> Run:
         """See `StateStore.run`."""
+        asked = self._monotonic()
         run = self.primitives.read_run(run_id)
         if run is None:
             raise RunUnknown(run_id)
-        return run
+        return self._remember(asked, run)
 
     def list_runs(self, states: Collection[RunState] | None = None, *, after: str = "", limit: int = 100) -> list[Run]:
         """See `StateStore.list_runs`."""
@@ -92,25 +98,25 @@ class SegmentStore(StateStore):
 
     def pause(self, run_id: str) -> Run:
         """See `StateStore.pause`."""
-        return self.primitives.change_run(run_id, transitions.paused)
+        return self._change(run_id, transitions.paused)
 
     def resume(self, run_id: str) -> Run:
         """See `StateStore.resume`."""
-        return self.primitives.change_run(run_id, transitions.resumed)
+        return self._change(run_id, transitions.resumed)
 
     def cancel(self, run_id: str) -> Run:
         """See `StateStore.cancel`."""
-        return self.primitives.change_run(run_id, transitions.cancelled)
+        return self._change(run_id, transitions.cancelled)
 
     # Claiming -----------------------------------------------------------------------------
 
     def claim_next_unit(
         self, run_id: str, worker: str, *, limit: int = 1, within: Collection[int] | None = None
     ) -> Claim:
-        """See `StateStore.claim_next_unit`."""
+        """See `StateStore.claim_next_unit`. Rests on a run read at most `Primitives.run_age_seconds` ago."""
         if limit < 1:
             raise UsageError(f"a claim takes at least one unit, not {limit}")
-        run = self.run(run_id)
+        run = self._open_run(run_id)
         closed = transitions.outlook_of(run)
         if closed is not None:
             return Claim(closed)
@@ -123,7 +129,8 @@ class SegmentStore(StateStore):
     def renew(self, lease: Lease, *, working: bool = True) -> tuple[Lease, RunState]:
         """See `StateStore.renew`."""
         asked = self._monotonic()
-        run = self._run_of(lease)
+        run = self.run(lease.run_id)
+        transitions.check_index(run, lease.index)
         unit = self.primitives.change_unit(
             lease.run_id,
             lease.index,
@@ -169,7 +176,7 @@ class SegmentStore(StateStore):
         )
         # Behind the units: whoever reads a segment in the new epoch reads it after they were reset.
         if count:
-            self.primitives.change_run(run_id, transitions.next_epoch)
+            self._change(run_id, transitions.next_epoch)
         return count
 
     def reclaim_expired_units(self, run_id: str) -> int:
@@ -230,11 +237,11 @@ class SegmentStore(StateStore):
             )
         if gap:
             raise RunIncomplete(run_id, gap, f"not done yet; `docgen work {run_id}` goes on with them")
-        return self.primitives.change_run(run_id, transitions.finalizing)
+        return self._change(run_id, transitions.finalizing)
 
     def complete_run(self, run_id: str, root_digest: str) -> Run:
         """See `StateStore.complete_run`."""
-        return self.primitives.change_run(run_id, lambda run: transitions.run_completed(run, root_digest))
+        return self._change(run_id, lambda run: transitions.run_completed(run, root_digest))
 
     def close(self) -> None:
         """See `StateStore.close`."""
@@ -243,8 +250,26 @@ class SegmentStore(StateStore):
     # Shared steps -------------------------------------------------------------------------
 
     def _run_of(self, lease: Lease) -> Run:
-        run = self.run(lease.run_id)
+        """The lease's run, for what never changes in it: its units, attempts and lease length."""
+        known = self._runs.get(lease.run_id)
+        run = self.run(lease.run_id) if known is None else known[1]
         transitions.check_index(run, lease.index)
+        return run
+
+    def _open_run(self, run_id: str) -> Run:
+        """The run as known, while that is recent enough and open for claims; else by a read."""
+        asked, run = self._runs.get(run_id, (0.0, None))
+        recent = self._monotonic() - asked < self.primitives.run_age_seconds
+        return run if run and recent and transitions.outlook_of(run) is None else self.run(run_id)
+
+    def _change(self, run_id: str, transition: Callable[[Run], Run]) -> Run:
+        asked = self._monotonic()
+        return self._remember(asked, self.primitives.change_run(run_id, transition))
+
+    def _remember(self, asked: float, run: Run) -> Run:
+        if len(self._runs) >= _MAX_RUNS:
+            self._runs = {}
+        self._runs[run.run_id] = asked, run
         return run
 
     def _write_counted(self, changes: Iterable[Change]) -> int:

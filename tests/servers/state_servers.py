@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,9 +41,23 @@ class StateServer:
 
 @pytest.fixture(scope="session")
 def dynamodb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StateServer]:
+    """See `dynamodb_running`."""
+    with dynamodb_running(tmp_path_factory.mktemp("dynamodb")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def firestore_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StateServer]:
+    """See `firestore_running`."""
+    with firestore_running(tmp_path_factory.mktemp("firestore")) as server:
+        yield server
+
+
+@contextmanager
+def dynamodb_running(folder: Path) -> Iterator[StateServer]:
     """DynamoDB Local, in memory. Takes any credentials; never throttles, and never reads stale."""
     java = _program(DYNAMODB, "java", "default-jre-headless")
-    emulator, folder, (port,) = _dynamodb_emulator(), tmp_path_factory.mktemp("dynamodb"), free_ports(1)
+    emulator, (port,) = _dynamodb_emulator(), free_ports(1)
     command = [
         *(java, "-Xmx512m", f"-Djava.library.path={emulator / 'DynamoDBLocal_lib'}"),
         *("-jar", str(emulator / "DynamoDBLocal.jar"), "-inMemory", "-sharedDb", "-disableTelemetry"),
@@ -53,8 +68,8 @@ def dynamodb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StateS
         yield StateServer(port, {"AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{port}", **keys})
 
 
-@pytest.fixture(scope="session")
-def firestore_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StateServer]:
+@contextmanager
+def firestore_running(folder: Path) -> Iterator[StateServer]:
     """Google's emulator of Firestore. Every project and database is there, and empty."""
     java = _program(FIRESTORE, "java", "default-jre-headless")
     (port,) = free_ports(1)
@@ -62,7 +77,7 @@ def firestore_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State
         *(java, "-Xmx768m", "-Duser.language=en", "-cp", str(_firestore_emulator()), FIRESTORE_MAIN),
         *("start", "--host=127.0.0.1", f"--port={port}"),
     ]
-    with running(FIRESTORE, command, tmp_path_factory.mktemp("firestore"), lambda: _answers(port)):
+    with running(FIRESTORE, command, folder, lambda: _answers(port)):
         yield StateServer(port, {"FIRESTORE_EMULATOR_HOST": f"127.0.0.1:{port}"})
 
 

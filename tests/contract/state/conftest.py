@@ -49,13 +49,13 @@ def _dynamodb(request: pytest.FixtureRequest, folder: Path) -> Connect:
     _reach(request, request.getfixturevalue("dynamodb_server"))
     table = f"docgen-{uuid4().hex}"
     create_table(table, None)
-    return lambda: DynamoPrimitives(table, None)
+    return lambda: DynamoPrimitives(table, None, run_age_seconds=0.0)
 
 
 def _firestore(request: pytest.FixtureRequest, folder: Path) -> Connect:
     _reach(request, request.getfixturevalue("firestore_server"))
     project = f"docgen-{uuid4().hex[:16]}"
-    return lambda: FirestorePrimitives(project, "(default)")
+    return lambda: FirestorePrimitives(project, "(default)", run_age_seconds=0.0)
 
 
 BACKENDS = {"memory": _memory, "sqlite": _sqlite, "dynamodb": _dynamodb, "firestore": _firestore}

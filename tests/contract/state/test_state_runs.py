@@ -173,6 +173,24 @@ def test_a_claim_says_why_the_run_gives_nothing(world, state, outlook):
     assert _in_state(world, state).claim_next_unit("r", "w").outlook is outlook
 
 
+def test_where_reads_are_billed_a_claim_may_rest_on_a_run_read_a_moment_ago(world):
+    store, other = world.planned(9), world.store()
+    store.primitives.run_age_seconds = 2.0
+    (lease,) = store.claim_next_unit("r", "w").leases
+    other.pause("r")
+    assert store.claim_next_unit("r", "w").outlook is Outlook.CLAIMED
+    world.wait(2)
+    assert store.claim_next_unit("r", "w").outlook is Outlook.PAUSED
+    other.resume("r")
+    assert store.claim_next_unit("r", "w").outlook is Outlook.CLAIMED
+    other.pause("r")
+    assert store.renew(lease)[1] is RunState.PAUSED
+    assert store.claim_next_unit("r", "w").outlook is Outlook.PAUSED
+    store.resume("r")
+    store.cancel("r")
+    assert store.claim_next_unit("r", "w").outlook is Outlook.CANCELLED
+
+
 def test_a_finisher_never_overwrites_a_cancellation(world):
     finisher = world.planned(1, meddled=True)
     world.finish(finisher)

@@ -1,0 +1,197 @@
+"""What stands between the store and Firestore: lost answers, contention, refusals, indexes, forks."""
+
+from __future__ import annotations
+
+import os
+from concurrent import futures
+from uuid import uuid4
+
+import grpc
+import pytest
+from google.api_core import exceptions
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore import Client
+from google.cloud.firestore_admin_v1 import Field, FirestoreAdminClient, UpdateFieldRequest
+from google.cloud.firestore_admin_v1.services.firestore_admin.transports import FirestoreAdminGrpcTransport
+from google.cloud.firestore_admin_v1.types import GetFieldRequest
+from google.cloud.firestore_v1.bulk_batch import BulkWriteBatch
+from google.longrunning.operations_pb2 import Operation
+
+from docgen_core.errors import StateUnusable, StorageFailed
+from docgen_core.state import firestore_admin, firestore_calls, open_state, prepare_state, transitions
+from docgen_core.state.contract import Outlook, RunKind, RunMarker, UnitState
+from docgen_core.state.primitives import Change
+
+PASSING = [exceptions.ServiceUnavailable, exceptions.Aborted, exceptions.DeadlineExceeded]
+
+
+@pytest.fixture
+def uri(firestore_server, monkeypatch):
+    for name, value in firestore_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return f"firestore://docgen-{uuid4().hex[:16]}/corpora?skew_seconds=0"
+
+
+@pytest.fixture
+def disturb(monkeypatch):
+    """Let coming requests to write fail, before they are made or after."""
+    commit, faults = BulkWriteBatch.commit, []
+
+    def disturbed(batch, *args, **options):
+        error, done = faults.pop(0) if faults else (None, True)
+        answer = commit(batch, *args, **options) if done else None
+        if error is not None:
+            raise error
+        return answer
+
+    monkeypatch.setattr(BulkWriteBatch, "commit", disturbed)
+    return lambda error, *, done: faults.append((error("by order"), done))
+
+
+def _marker(units=3):
+    return RunMarker("r", RunKind.DOCUMENTS, "runs/r", {"lists": [[1], []]}, "digest", units, 1, units)
+
+
+def _planned(uri, units=3):
+    store = open_state(uri)
+    store.create_run(_marker(units))
+    store.mark_planned("r", "digest")
+    return store
+
+
+@pytest.mark.parametrize("error", PASSING)
+@pytest.mark.parametrize("done", [True, False], ids=["answer lost", "never done"])
+def test_a_write_that_failed_on_the_way_is_ones_own_when_it_was_done(uri, disturb, error, done):
+    with open_state(uri) as store:
+        disturb(error, done=done)
+        assert store.create_run(_marker())[1]
+        store.mark_planned("r", "digest")
+        disturb(error, done=done)
+        leases = store.claim_next_unit("r", "w", limit=2).leases
+        assert [unit.generation for unit in store.units("r")] == [lease.generation for lease in leases] == [1, 1]
+        disturb(error, done=done)
+        assert store.fail_unit(leases[0], "it broke") is UnitState.FAILED
+        disturb(error, done=done)
+        assert not store.create_run(_marker())[1]
+
+
+def test_a_claim_that_a_peer_made_while_it_was_tried_again_is_the_peers(uri, disturb):
+    with _planned(uri, units=1) as store, open_state(uri) as peer:
+        row = transitions.claimed(store.run("r"), 0, None, worker="w", now=0.0, working=True)
+        assert peer.claim_next_unit("r", "peer").leases
+        disturb(exceptions.ServiceUnavailable, done=False)
+        assert store.primitives.write_units([Change(None, row)]) == [False]
+        assert store.units("r")[0].owner == "peer"
+
+
+def test_what_does_not_pass_fails_after_a_while_in_one_line(uri, disturb, monkeypatch):
+    monkeypatch.setattr(firestore_calls, "PATIENCE_SECONDS", 0.3)
+    with open_state(uri) as store:
+        for _ in range(200):
+            disturb(exceptions.Aborted, done=False)
+        with pytest.raises(StorageFailed, match="did not serve a request") as failed:
+            store.create_run(_marker())
+        assert "\n" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "says"),
+    [
+        (exceptions.PermissionDenied, StorageFailed, r"docs/permissions\.md"),
+        (exceptions.Unauthenticated, StorageFailed, r"docs/permissions\.md"),
+        (exceptions.NotFound, StateUnusable, r"gcloud firestore databases create .*docgen init"),
+    ],
+)
+def test_a_refusal_says_what_to_do(uri, disturb, error, kind, says):
+    with open_state(uri) as store:
+        disturb(error, done=False)
+        with pytest.raises(kind, match=says):
+            store.create_run(_marker())
+
+
+def test_a_batch_too_large_for_one_request_is_claimed_whole(uri):
+    with _planned(uri, units=250) as store:
+        assert len(store.claim_next_unit("r", "w", limit=250).leases) == 250
+        assert store.progress("r").running == 250
+
+
+def test_a_run_of_another_format_is_refused(uri):
+    with _planned(uri) as store:
+        project, _, database = uri.partition("://")[2].partition("?")[0].partition("/")
+        Client(project=project, database=database).document("runs/r").update({"row.format": 2})
+        with pytest.raises(StateUnusable, match="format 2, this docgen reads format 1"):
+            store.run("r")
+
+
+def test_a_forked_process_makes_its_own_connections(uri):
+    with _planned(uri, units=40) as store:
+        assert store.claim_next_unit("r", "parent").leases
+        child = os.fork()
+        if child == 0:
+            try:
+                leases = [store.claim_next_unit("r", "child", limit=2).leases for _ in range(5)]
+                os._exit(0 if all(leases) else 1)
+            finally:
+                os._exit(2)
+        assert [store.claim_next_unit("r", "parent").outlook for _ in range(5)] == [Outlook.CLAIMED] * 5
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert {unit.generation for unit in store.units("r")} == {1}
+
+
+# Preparing ---------------------------------------------------------------------------------
+
+
+def test_an_emulator_needs_no_preparation(uri):
+    assert "is an emulator's" in prepare_state(uri)
+    assert "is an emulator's" in prepare_state(uri)
+
+
+class Indexes(grpc.GenericRpcHandler):
+    """The part of Firestore's administration that knows which fields have indexes."""
+
+    def __init__(self):
+        self.fields = {}
+        self.changes = 0
+
+    def service(self, call):
+        name = call.method.rpartition("/")[2]
+        handlers = {
+            "GetField": (self.get, GetFieldRequest.deserialize, Field.serialize),
+            "UpdateField": (self.update, UpdateFieldRequest.deserialize, Operation.SerializeToString),
+        }
+        method, read, write = handlers[name]
+        return grpc.unary_unary_rpc_method_handler(method, request_deserializer=read, response_serializer=write)
+
+    def get(self, request, _):
+        automatic = Field(name=request.name, index_config=Field.IndexConfig(uses_ancestor_config=True))
+        return self.fields.get(request.name, automatic)
+
+    def update(self, request, _):
+        self.fields[request.field.name] = request.field
+        self.changes += 1
+        operation = Operation(name="done", done=True)
+        operation.response.Pack(Field.pb(request.field))
+        return operation
+
+
+@pytest.fixture
+def indexes(monkeypatch):
+    served = Indexes()
+    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[served])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+    transport = FirestoreAdminGrpcTransport(channel=channel, credentials=AnonymousCredentials())
+    monkeypatch.setattr(firestore_admin, "admin_client", lambda: FirestoreAdminClient(transport=transport))
+    yield served
+    channel.close()
+    server.stop(None)
+
+
+def test_what_no_query_asks_for_is_taken_out_of_the_indexes_once(uri, indexes, monkeypatch):
+    project, _, database = uri.partition("://")[2].partition("?")[0].partition("/")
+    assert firestore_admin.exempt_rows(project, database) == 3
+    assert firestore_admin.exempt_rows(project, database) == 0
+    assert indexes.changes == 3
+    place = f"projects/{project}/databases/{database}/collectionGroups"
+    assert set(indexes.fields) == {f"{place}/{group}/fields/row" for group in ("runs", "units", "seals")}
