@@ -25,7 +25,6 @@ from docgen_core.errors import (
     RenderFailed,
     RunCancelled,
     RunIncomplete,
-    StorageFailed,
     WrongRunState,
 )
 from docgen_core.runs.finalise import PAGE_UNITS, finalize, refuse_other_plan
@@ -352,8 +351,8 @@ class _Drain:
         return UnitOutcome.FAILED if ended is UnitState.FAILED else UnitOutcome.RETRY
 
     def _hand_back(self, lease: Lease) -> None:
-        # A store that does not answer now will see the lease expire.
-        with suppress(StorageFailed):
+        # A store that cannot take it back now will see the lease expire.
+        with suppress(DocgenError):
             self.state.release(lease)
 
     def _learn(self, seconds: float) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from docgen_core.errors import LeaseLost, RunCancelled, StorageFailed
-from docgen_core.runs.keeper import LeaseKeeper
+from docgen_core.errors import LeaseLost, RunCancelled, StateUnusable, StorageFailed
+from docgen_core.runs.keeper import QUIET_SECONDS, LeaseKeeper
 from docgen_core.state.contract import RunState
 
 RUN = "catalogue-v1"
@@ -97,3 +97,52 @@ def test_a_renewal_tells_of_pause_and_cancellation(held: Any) -> None:
         until(lambda: keeper.run_state is RunState.CANCELLED)
         with pytest.raises(RunCancelled):
             keeper.check()
+
+
+def test_a_renewal_that_can_never_succeed_is_told_to_the_worker(held: Any) -> None:
+    _, (first, second, _) = held
+
+    class Unusable:
+        def renew(self, *_: object, **__: object) -> None:
+            raise StateUnusable("the table is gone; `docgen init` makes it")
+
+    def told(ask: Any) -> bool:
+        try:
+            ask()
+        except StateUnusable as error:
+            return "the table is gone" in str(error)
+        return False
+
+    with LeaseKeeper(Unusable(), (first, second), 0.03, clock=lambda: 0.0) as keeper:  # type: ignore[arg-type]
+        until(lambda: told(keeper.check))
+        assert told(lambda: keeper.take(first)), "the unit in hand needs no renewal of its own to be told"
+        until(lambda: not keeper._thread.is_alive())
+
+
+def test_the_leases_of_a_worker_that_hangs_are_left_to_expire(held: Any) -> None:
+    _, leases = held
+    now, looks, renewals = [0.0], [0], [0]
+
+    class Counting:
+        def renew(self, lease: Any, *, working: bool) -> tuple[Any, RunState]:
+            renewals[0] += 1
+            return lease, RunState.RUNNING
+
+    def clock() -> float:
+        looks[0] += 1
+        return now[0]
+
+    def some_rounds() -> None:
+        then = looks[0]
+        until(lambda: looks[0] >= then + 3)
+
+    with LeaseKeeper(Counting(), leases, 0.03, clock=clock) as keeper:  # type: ignore[arg-type]
+        until(lambda: renewals[0] > 3)
+        now[0] += QUIET_SECONDS
+        some_rounds()
+        before = renewals[0]
+        some_rounds()
+        assert renewals[0] == before
+        now[0] = 0.5
+        keeper.check()
+        until(lambda: renewals[0] > before)
