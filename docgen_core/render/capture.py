@@ -115,7 +115,8 @@ def _scan(rendered: Rendered, draws: Draws, document_id: str) -> Captured:
     import cv2
     import pypdfium2
 
-    cv2.setNumThreads(1)  # the order of a sum decides its last bit
+    cv2.setNumThreads(1)  # the order of a sum decides its last bit…
+    cv2.setUseOptimized(False)  # …and so do the instructions that one machine has and another has not
     scanner = _Scanner.drawn(draws)
     boxes = list(rendered.boxes)
     pictures: list[_Picture] = []

@@ -6,9 +6,11 @@ the same spec planned with other software is the same wish, kept with other byte
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 
 import docgen_core
 from docgen_core.canonical import canonical_json, sha256_hex
@@ -28,10 +30,25 @@ LIBRARIES = (
 )
 """Distributions whose release can change a published byte."""
 
+DECIDING = (
+    *("packs", "render", "canonical.py", "draws.py", "golden.py", "locales.py", "money.py"),
+    *(f"runs/{name}.py" for name in ("columns", "keys", "manifest", "selection", "shards", "source", "spec", "unit")),
+)
+"""Files and rooms of this package that can change a published byte."""
+
+_FONTS = (".woff2", ".ttf")
+"""Named by the fonts' own fingerprint."""
+
 
 def current_fingerprint(kind: RunKind, pack_version: str) -> dict[str, str]:
     """The software of this process. A catalogue's bytes depend on no browser and no font."""
-    common = {"docgen": docgen_core.__version__, "pack": pack_version, "libraries": _libraries_digest()}
+    common = {
+        "docgen": f"{docgen_core.__version__}+{_sources_digest()}",
+        "pack": pack_version,
+        "libraries": _libraries_digest(),
+        # Its tables of characters decide normal forms and widths; they change with the minor version.
+        "unicode": unicodedata.unidata_version,
+    }
     return common if kind is RunKind.CATALOGUE else {**common, **_drawing()}
 
 
@@ -52,6 +69,20 @@ def library_versions() -> dict[str, str]:
     import pikepdf
 
     return {**{name: version(name) for name in LIBRARIES}, "qpdf": pikepdf.__libqpdf_version__}
+
+
+@cache
+def _sources_digest() -> str:
+    """Of every file of the packages that decide bytes, so that two checkouts of one version are told apart."""
+    root = Path(docgen_core.__file__).parent
+    files = sorted(
+        path.relative_to(root).as_posix()
+        for room in DECIDING
+        for path in ([root / room] if (root / room).is_file() else (root / room).rglob("*"))
+        if path.is_file() and path.suffix != ".pyc"
+    )
+    lines = [f"{name} {sha256_hex((root / name).read_bytes())}" for name in files if not name.endswith(_FONTS)]
+    return sha256_hex("\n".join(lines).encode())[:12]
 
 
 def _libraries_digest() -> str:

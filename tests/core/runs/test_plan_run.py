@@ -44,7 +44,7 @@ def test_planning_records_the_run_and_publishes_its_plan(stage: Any) -> None:
     assert plan["format"] == 1 and plan["run_id"] == "r1" and plan["prefix"] == "runs/r1"
     assert (plan["total_items"], plan["unit_size"], plan["total_units"]) == (5, 2, 3)
     assert plan["spec"]["documents"] == 5 and plan["spec"]["catalogue"]["version"] == "v1"
-    assert set(plan["fingerprint"]) == {"docgen", "pack", "chromium", "fonts", "libraries"}
+    assert set(plan["fingerprint"]) == {"docgen", "pack", "chromium", "fonts", "libraries", "unicode"}
     assert planned.run.marker.spec_digest == plan["spec_digest"]
 
 
