@@ -31,6 +31,7 @@ from docgen_core.state.contract import StateStore
 
 RANGES = ("00000-00049", "00050-00099")
 RUNS = tuple(f"invoices-{key}" for key in RANGES)
+TABLES = ("documents", "field_boxes", "invoices", "line_items", "tax_lines")
 DOCUMENTS_PER_RANGE = 75
 WORKERS = 4
 POLL_SECONDS = 0.5
@@ -45,7 +46,7 @@ def main() -> int:
         return 0
     settings = load_settings()
     with closing(open_blobs(settings.blobs)) as blobs, closing(open_state(settings.state)) as state:
-        if all(sealed_digest(blobs, run) for run in RUNS) and Path(settings.sink).exists():
+        if all(sealed_digest(blobs, run) for run in RUNS) and len(_rows(settings)) == len(TABLES):
             console.print("The demo's two ranges are done already.")
         elif code := _materialise(state, blobs, home / "demo.log"):
             return code
@@ -106,24 +107,28 @@ def _documents_done(state: StateStore, blobs: BlobStore, run: str) -> int:
         return 0
 
 
-def _tell(settings: Settings) -> None:
+def _rows(settings: Settings) -> dict[str, int]:
+    """Rows of the demo's runs by table, where the sink has all of them; empty where it has not."""
     import duckdb
 
-    with duckdb.connect(settings.sink, read_only=True) as tables:
-        names = [name for (name,) in tables.sql("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()]
-        wanted = [name for name in names if name in ("documents", "invoices", "line_items", "tax_lines", "field_boxes")]
-        placeholders = ", ".join("?" for _ in RUNS)
-        rows = {
-            name: tables.execute(f"SELECT count(*) FROM {name} WHERE run_id IN ({placeholders})", RUNS).fetchone()
-            for name in wanted
-        }
+    names = ", ".join(f"'{run}'" for run in RUNS)
+    asked = f"SELECT table_name, sum(row_count) FROM docgen_exports WHERE run_id IN ({names}) GROUP BY ALL "
+    asked += f"HAVING count(DISTINCT run_id) = {len(RUNS)} ORDER BY 1"
+    try:
+        with duckdb.connect(settings.sink.removeprefix("duckdb://"), read_only=True) as tables:
+            return dict(tables.sql(asked).fetchall())
+    except (duckdb.IOException, duckdb.CatalogException):
+        return {}
+
+
+def _tell(settings: Settings) -> None:
     console.print()
     console.print("[bold]Documents[/bold]")
     for run in RUNS:
         console.print(f"  {settings.blobs}/runs/{run}/documents", soft_wrap=True)
     console.print(f"[bold]Golden set[/bold]  {settings.sink}", soft_wrap=True)
-    for name, count in rows.items():
-        console.print(f"  {name:<12} {count[0] if count else 0:>7} rows")
+    for name, count in _rows(settings).items():
+        console.print(f"  {name:<12} {count:>7} rows")
     if (rate := _rate()) is not None:
         console.print(f"[bold]Speed[/bold]  {rate:.1f} documents a second with {WORKERS} workers, start-up included")
     console.print("[bold]Look[/bold]")
@@ -149,3 +154,6 @@ if __name__ == "__main__":
     except DocgenError as error:
         console.print(f"make demo: {error}", markup=False, soft_wrap=True)
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        console.print("make demo: stopped; saying it again goes on where it was")
+        sys.exit(130)

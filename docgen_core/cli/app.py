@@ -6,7 +6,6 @@ Exit codes: 0 done (or nothing to claim, or paused), 1 damage, 2 wrong use, 3 no
 
 from __future__ import annotations
 
-import errno
 import sys
 from collections.abc import Callable
 from typing import Annotated, NoReturn
@@ -83,10 +82,8 @@ def main() -> NoReturn:
     except DocgenError as error:
         _leave(str(error), error.exit_code)
     except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO}:
-            raise
         place = f" at {error.filename}" if error.filename else ""
-        _leave(f"the disk refused a read or a write{place}: {error.strerror}; make room or fix the rights", 3)
+        _leave(f"the system refused{place}: {error.strerror or error}; make room, fix the rights or the path", 3)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -10,25 +10,24 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import TYPE_CHECKING, Protocol
 
 from docgen_core.cli import console
 from docgen_core.cli.options import Places
+from docgen_core.errors import DocgenError
 
 if TYPE_CHECKING:
     from docgen_core.runs.drain import UnitEvent
     from docgen_core.runs.fleet import LocalFleet
     from docgen_core.runs.status import RunStatus
+    from docgen_core.runs.unit import RendererOnDemand
 
 POLL_SECONDS = 0.2
 BAR_SECONDS = 1.0
 """Between two looks at the store for the progress bar."""
-REPLACEMENTS_A_WORKER = 5
-"""A worker that a signal killed is replaced, so that a unit which kills its process uses up its
-attempts and the others are done; this many times the fleet's size, and no more."""
 
 
 class Stop:
@@ -62,6 +61,44 @@ def stopping(until_stdin_closes: bool = False) -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
+def drain_each(
+    here: Places,
+    runs: Sequence[str],
+    workers: int,
+    stop: Stop,
+    *,
+    wait: bool,
+    within: frozenset[int] | None,
+    quiet: bool,
+    summary: bool,
+) -> int:
+    """Work on several runs as one pool, and return the gravest exit code.
+
+    A lone worker first takes what each run has to give, and only then waits for its peers; all runs
+    share its browser. A run that cannot be worked on does not keep it from the others: the first
+    such error is raised at the end.
+    """
+    from docgen_core.runs.unit import RendererOnDemand
+
+    codes: list[int] = []
+    errors: list[DocgenError] = []
+    with RendererOnDemand() as browser:
+        if wait and workers == 1 and len(runs) > 1:
+            for run in runs:
+                # What is wrong with a run is met, and told, when it is waited for.
+                with suppress(DocgenError):
+                    drain(here, run, 1, stop, wait=False, within=within, quiet=quiet, summary=False, browser=browser)
+        for run in runs:
+            try:
+                how = {"quiet": quiet, "summary": summary}
+                codes.append(drain(here, run, workers, stop, wait=wait, within=within, browser=browser, **how))
+            except DocgenError as error:
+                errors.append(error)
+    if errors:
+        raise errors[0]
+    return max(codes)
+
+
 def drain(
     here: Places,
     run: str,
@@ -72,6 +109,7 @@ def drain(
     within: frozenset[int] | None = None,
     quiet: bool = False,
     summary: bool = True,
+    browser: RendererOnDemand | None = None,
 ) -> int:
     """Work on a run with this many workers, tell how it goes, and return the exit code."""
     from docgen_core.runs.status import run_status
@@ -80,7 +118,7 @@ def drain(
     began = time.monotonic()
     # What is over needs no fleet: this process alone sees that, and leaves.
     if workers == 1 or before.over:
-        code = _work_here(here, before, stop, wait=wait, within=within, quiet=quiet)
+        code = _work_here(here, before, stop, wait=wait, within=within, quiet=quiet, browser=browser)
     else:
         code = _work_with_fleet(here, before, workers, stop, wait=wait, within=within)
     if summary and not quiet:
@@ -90,7 +128,14 @@ def drain(
 
 
 def _work_here(
-    here: Places, before: RunStatus, stop: Stop, *, wait: bool, within: frozenset[int] | None, quiet: bool
+    here: Places,
+    before: RunStatus,
+    stop: Stop,
+    *,
+    wait: bool,
+    within: frozenset[int] | None,
+    quiet: bool,
+    browser: RendererOnDemand | None,
 ) -> int:
     from docgen_core.runs.drain import DrainEnd, work_run
     from docgen_core.runs.worker import worker_identity
@@ -105,6 +150,7 @@ def _work_here(
             within=within,
             stop=stop.event,
             on_event=reporter.unit,
+            renderer=browser,
         )
     if outcome.kind is DrainEnd.PAUSED:
         console.note(f"run {outcome.run_id!r} is paused; `docgen resume {outcome.run_id}` goes on")
@@ -120,16 +166,20 @@ def _work_with_fleet(
     run = before.run.run_id
     with LocalFleet(_worker_command(here, run, wait, within)) as fleet, _reporter(before, quiet=False) as reporter:
         fleet.start(workers)
-        _watch(here, run, workers, fleet, stop, reporter)
+        _watch(here, run, fleet, stop, reporter)
         if stop.event.is_set():
             fleet.stop()
             return stop.code
         codes = fleet.exit_codes
     after = run_status(here.state, here.blobs, run)
-    if after.over or not wait or within is not None:
+    if after.over and within is None:
         return after.exit_code
-    console.note(f"the workers ended before run {run!r} was done; `docgen work {run}` goes on")
-    return max(3 if code < 0 else code for code in codes) or 3
+    # The run is not over, or not all of it was asked for: what the workers met is the answer.
+    code = max(3 if code < 0 else code for code in codes)
+    if wait and within is None:
+        console.note(f"the workers ended before run {run!r} was done; `docgen work {run}` goes on")
+        return code or 3
+    return code
 
 
 def _worker_command(here: Places, run: str, wait: bool, within: frozenset[int] | None) -> list[str]:
@@ -144,17 +194,12 @@ def _worker_command(here: Places, run: str, wait: bool, within: frozenset[int] |
     return command
 
 
-def _watch(here: Places, run: str, workers: int, fleet: LocalFleet, stop: Stop, reporter: Reporter) -> None:
+def _watch(here: Places, run: str, fleet: LocalFleet, stop: Stop, reporter: Reporter) -> None:
     """Until no worker is alive or a stop is asked for; workers that a signal killed are replaced."""
-    replaced = 0
     shown = 0.0
     while not stop.event.wait(POLL_SECONDS):
-        killed = sum(code < 0 for code in fleet.exit_codes)
-        missing = min(killed, REPLACEMENTS_A_WORKER * workers) - replaced
-        if missing > 0 and not _over(here, run):
-            console.note(f"{missing} of run {run!r}'s workers were killed; starting as many")
-            fleet.start(missing)
-            replaced += missing
+        if not _over(here, run) and (replaced := fleet.replace_killed()):
+            console.note(f"{replaced} of run {run!r}'s workers were killed; started as many")
         if not fleet.poll():
             return
         if time.monotonic() - shown >= BAR_SECONDS:

@@ -22,7 +22,7 @@ def init(state: State = None) -> int:
 
 def pause(run: RunId, state: State = None, blobs: Blobs = None) -> int:
     """Stop claims; each worker finishes the unit in hand. `resume` goes on."""
-    with places(state, blobs) as here:
+    with places(state, blobs, found=True) as here:
         here.state.pause(run)
     console.note(f"run {run!r} is paused; `docgen resume {run}` goes on")
     return 0
@@ -30,25 +30,23 @@ def pause(run: RunId, state: State = None, blobs: Blobs = None) -> int:
 
 def cancel(run: RunId, state: State = None, blobs: Blobs = None) -> int:
     """End a run for good: workers stop at their next renewal; what is done stays where it is."""
-    with places(state, blobs) as here:
+    with places(state, blobs, found=True) as here:
         here.state.cancel(run)
     console.note(f"run {run!r} is cancelled")
     return 0
 
 
 def withdraw(run: RunId, state: State = None, blobs: Blobs = None, sink: Sink = None) -> int:
-    """Take a sealed run back: a tombstone that every reader honours. With --sink its rows go too."""
+    """Take a sealed run back: a tombstone that every reader honours, and its rows out of the sink."""
+    from docgen_core.export import open_sink
     from docgen_core.runs.withdraw import withdraw as put_tombstone
+    from docgen_core.settings import load_settings
 
-    with places(state, blobs) as here:
+    uri = load_settings(sink=sink).sink
+    with places(state, blobs) as here, closing(open_sink(uri)) as target:
         put_tombstone(run, here.blobs)
-        if sink is not None:
-            from docgen_core.export import open_sink
-            from docgen_core.settings import absolute_uri
-
-            with closing(open_sink(absolute_uri(sink))) as target:
-                target.remove(run)
-    console.note(f"run {run!r} is withdrawn" + ("" if sink is None else f", and its rows are gone from {sink}"))
+        target.remove(run)
+    console.note(f"run {run!r} is withdrawn, and none of its rows are left in {uri}")
     return 0
 
 

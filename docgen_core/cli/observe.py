@@ -13,7 +13,8 @@ from docgen_core.cli.options import AsJson, Blobs, RunId, State, places, refuse_
 from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from docgen_core.blobs.contract import BlobStore
+    from docgen_core.golden import GoldenRun, GoldenTable
 
 POLL_SECONDS = 1.0
 FAILURES_PAGE = 1_000
@@ -32,7 +33,7 @@ def status(
 
     if wait and run is None:
         raise UsageError("--wait needs the run to wait for: docgen status RUN --wait")
-    with places(state, blobs) as here:
+    with places(state, blobs, found=True) as here:
         if run is None:
             found = list(iter_status(here.state, here.blobs))
         else:
@@ -54,7 +55,7 @@ def failures(run: RunId, as_json: AsJson = False, state: State = None, blobs: Bl
     from docgen_core.state.contract import Unit, UnitState
 
     failed: list[Unit] = []
-    with places(state, blobs) as here:
+    with places(state, blobs, found=True) as here:
         here.state.run(run)
         while page := here.state.units(
             run, {UnitState.FAILED}, after=failed[-1].index if failed else -1, limit=FAILURES_PAGE
@@ -106,16 +107,15 @@ def show(
     state: State = None,
     blobs: Blobs = None,
 ) -> int:
-    """A document's golden rows, read from the sealed shards."""
-    from docgen_core import golden
-
+    """A document's golden rows, read from the sealed shards of its unit."""
     with places(state, blobs) as here:
         refuse_unknown(here, run)
         if pictures is not None:
             _make_folder(pictures)
-        opened = golden.open(run, blobs=here.blobs)
-        document_id = _document_id(opened.table("documents").to_arrow(), run, document)
-        tables = {name: _rows_of(opened.table(name).to_arrow(), document_id) for name in opened.tables}
+        document_id, opened = _opened_at(here.blobs, run, document)
+        tables = {name: _rows_of(opened.table(name), document_id) for name in opened.tables}
+        if not tables["documents"]:
+            raise UsageError(f"run {run!r} has no document {document!r}; `docgen show {run} 0` is its first")
         if pictures is not None:
             _draw(here.blobs.get(str(tables["documents"][0]["key"])), tables["field_boxes"], pictures, document_id)
     if not boxes:
@@ -128,24 +128,32 @@ def show(
     return 0
 
 
-def _document_id(documents: pa.Table, run: str, wanted: str) -> str:
-    """The id itself, or that of the document with this number."""
-    ids = documents.column("document_id").to_pylist()
-    if wanted in ids:
-        return wanted
-    if wanted.isdecimal():
-        ending = f"-{int(wanted):07d}"
-        for candidate in ids:
-            if candidate.endswith(ending):
-                return str(candidate)
-    example = f"; it has {ids[0]} to {ids[-1]}" if ids else ""
-    raise UsageError(f"run {run!r} has no document {wanted!r}{example}")
+def _opened_at(blobs: BlobStore, run: str, document: str) -> tuple[str, GoldenRun]:
+    """The document's id, and the golden set of its unit alone. Ids end in the document's number."""
+    from docgen_core.export.reader import open_run
+    from docgen_core.golden import GoldenRun
+    from docgen_core.runs.keys import default_prefix, document_id
+    from docgen_core.runs.manifest import read_plan, read_root
+
+    prefix = default_prefix(run)
+    read_root(blobs, prefix)
+    plan = read_plan(blobs, prefix)
+    number = document.rpartition("-")[2]
+    if not number.isdecimal() or int(number) >= plan.total_items:
+        raise UsageError(
+            f"run {run!r} has no document {document!r}: give a number from 0 to {plan.total_items - 1}, or an id"
+        )
+    opened = GoldenRun(open_run(run, blobs, units={int(number) // plan.unit_size}))
+    wanted = document if "-" in document else document_id(plan.documents_spec.stream, int(number))
+    return wanted, opened
 
 
-def _rows_of(table: pa.Table, document_id: str) -> list[dict[str, object]]:
+def _rows_of(table: GoldenTable, document_id: str) -> list[dict[str, object]]:
     import pyarrow.compute as pc
 
-    rows: list[dict[str, object]] = table.filter(pc.equal(table.column("document_id"), document_id)).to_pylist()
+    rows: list[dict[str, object]] = []
+    for batch in table.batches():
+        rows += batch.filter(pc.equal(batch.column("document_id"), document_id)).to_pylist()
     return rows
 
 

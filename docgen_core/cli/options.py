@@ -147,13 +147,17 @@ class Places:
 
 
 @contextmanager
-def places(state: str | None = None, blobs: str | None = None, catalogue: str | None = None) -> Iterator[Places]:
-    """Both stores, closed at the end."""
+def places(
+    state: str | None = None, blobs: str | None = None, catalogue: str | None = None, *, found: bool = False
+) -> Iterator[Places]:
+    """Both stores, closed at the end. With `found`, a state file that is not there is refused, not made."""
     from docgen_core.blobs import open_blobs
     from docgen_core.settings import load_settings
-    from docgen_core.state import open_state
+    from docgen_core.state import open_state, state_file
 
     settings = load_settings(state=state, blobs=blobs, catalogue=catalogue)
+    if found and (file := state_file(settings.state)) is not None and not file.exists():
+        raise UsageError(f"no state store at {file}: nothing was planned there; check --state and your folder")
     with closing(open_blobs(settings.blobs)) as blob_store, closing(open_state(settings.state)) as state_store:
         yield Places(settings, state_store, blob_store)
 

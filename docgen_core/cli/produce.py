@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.draining import Stop, drain, stopping
+from docgen_core.cli.draining import Stop, drain, drain_each, stopping
 from docgen_core.cli.options import (
     Blobs,
     BusinessType,
@@ -102,8 +102,7 @@ def work(
         with stopping(until_stdin_closes) as stop:
             # A fleet's worker leaves the summary to its fleet.
             how = {"wait": not no_wait, "quiet": quiet, "summary": not until_stdin_closes}
-            codes = [drain(here, run, workers, stop, within=within, **how) for run in runs]
-    return max(codes)
+            return drain_each(here, runs, workers, stop, within=within, **how)
 
 
 def generate(

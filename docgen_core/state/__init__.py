@@ -166,6 +166,12 @@ def open_state(
     )
 
 
+def state_file(uri: str) -> Path | None:
+    """The file that a SQLite URI or a bare path names; None for a store that is no file. Raises `UsageError`."""
+    scheme, place, _ = locate(uri)
+    return Path(place).absolute() if scheme in ("", "sqlite") else None
+
+
 def prepare_state(uri: str | Path) -> str:
     """Make what a state store needs, where it is missing: a file, a table. Says what is there now.
 
