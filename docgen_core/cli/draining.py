@@ -198,19 +198,13 @@ def _watch(here: Places, run: str, fleet: LocalFleet, stop: Stop, reporter: Repo
     """Until no worker is alive or a stop is asked for; workers that a signal killed are replaced."""
     shown = 0.0
     while not stop.event.wait(POLL_SECONDS):
-        if not _over(here, run) and (replaced := fleet.replace_killed()):
+        if replaced := fleet.replace_killed():
             console.note(f"{replaced} of run {run!r}'s workers were killed; started as many")
         if not fleet.poll():
             return
         if time.monotonic() - shown >= BAR_SECONDS:
             reporter.look(here)
             shown = time.monotonic()
-
-
-def _over(here: Places, run: str) -> bool:
-    from docgen_core.runs.status import run_status
-
-    return run_status(here.state, here.blobs, run).over
 
 
 # What is said ---------------------------------------------------------------------------------

@@ -36,10 +36,8 @@ from docgen_core.runs.unit import RendererOnDemand, UnitMaker, open_maker
 from docgen_core.state.contract import Claim, Lease, Outlook, RunState, StateStore, UnitState
 
 BATCH_SECONDS = 2.0
-"""A batch is sized to about this much work…"""
+"""A batch is sized to about this much work; how the tail is shared is the store's to say, which has just read it."""
 MAX_BATCH = 64
-SHARES_OF_THE_REST = 2
-"""…and is at most its share of what is pending, over this."""
 
 LONGEST_WAIT_SECONDS = 2.0
 SHORTEST_WAIT_SECONDS = 0.05
@@ -284,12 +282,8 @@ class _Drain:
     def _batch_limit(self) -> int:
         if self.maker is None or self.seconds_a_unit is None:
             return 1
-        by_time = min(int(BATCH_SECONDS / max(self.seconds_a_unit, BATCH_SECONDS / MAX_BATCH)), MAX_BATCH)
-        if by_time <= 1:
-            return 1
-        progress = self.state.progress(self.run_id)
-        share = progress.pending // (SHARES_OF_THE_REST * max(progress.running, 1))
-        return max(min(by_time, share), 1)
+        by_time = int(BATCH_SECONDS / max(self.seconds_a_unit, BATCH_SECONDS / MAX_BATCH))
+        return min(max(by_time, 1), MAX_BATCH)
 
     def _work_batch(self, leases: tuple[Lease, ...]) -> None:
         """Work on the leases in order; whatever ends it, the rest is handed back at once."""

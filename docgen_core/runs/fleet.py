@@ -1,4 +1,5 @@
-"""Workers as processes of this machine. A fleet starts, counts and ends them; it decides nothing.
+"""Workers as processes of this machine. A fleet starts, counts, replaces and ends them; who works on what
+it does not decide.
 
 Each worker has a session of its own, so that a terminal's interrupt reaches the fleet alone, and
 its standard input is a pipe that the fleet holds: when the fleet's process dies, however it dies,
@@ -19,6 +20,9 @@ from typing import BinaryIO
 GRACE_SECONDS = 30.0
 """From asking a worker to leave until its whole process group is killed."""
 POLL_SECONDS = 0.05
+REPLACEMENTS_A_WORKER = 5
+"""A worker that a signal killed is replaced, so that a unit which kills its process uses up its
+attempts and the others are done; this many times the workers ever asked for, and no more."""
 
 
 class LocalFleet:
@@ -31,6 +35,11 @@ class LocalFleet:
         self._env = None if env is None else dict(env)
         self._grace_seconds = grace_seconds
         self._workers: list[subprocess.Popen[bytes]] = []
+        self._asked_for = 0
+        self._killed = 0
+        """Workers that signals had killed when `replace_killed` looked last."""
+        self._replaced = 0
+        self._stopping = False
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -44,6 +53,23 @@ class LocalFleet:
 
     def start(self, n: int) -> None:
         """Start `n` workers more."""
+        self._asked_for += n
+        self._spawn(n)
+
+    def replace_killed(self) -> int:
+        """Start as many workers as signals have killed since the last call, within the bound. Returns how many.
+
+        Call it while there is work left. A fleet that is stopping replaces nobody.
+        """
+        if self._stopping:
+            return 0
+        killed = sum(code < 0 for code in self.exit_codes)
+        n = min(killed - self._killed, REPLACEMENTS_A_WORKER * self._asked_for - self._replaced)
+        self._spawn(n)
+        self._killed, self._replaced = killed, self._replaced + n
+        return n
+
+    def _spawn(self, n: int) -> None:
         for _ in range(n):
             self._workers.append(
                 subprocess.Popen(self._command, stdin=subprocess.PIPE, env=self._env, start_new_session=True)
@@ -61,6 +87,7 @@ class LocalFleet:
 
     def stop(self) -> None:
         """Ask all to hand their leases back, wait a grace, then kill what is left. Safe to call again."""
+        self._stopping = True
         alive = [worker for worker in self._workers if worker.poll() is None]
         for worker in alive:
             worker.terminate()

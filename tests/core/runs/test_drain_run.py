@@ -76,6 +76,26 @@ def test_many_workers_share_a_run_and_nothing_is_done_twice(stage: Any) -> None:
     assert verify_run("catalogue-v1", blobs=stage.blobs, state=stage.state, deep=True).findings == ()
 
 
+def test_quick_units_are_claimed_in_batches_without_counting_what_is_left(stage: Any) -> None:
+    stage.plan_catalogue(companies=200, range_width=1)
+    asked: list[tuple[str, Any]] = []
+
+    class Listening:
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(stage.state, name)
+
+            def listening(*args: Any, **kwargs: Any) -> Any:
+                asked.append((name, kwargs.get("limit")))
+                return found(*args, **kwargs)
+
+            return listening
+
+    assert stage.work("catalogue-v1", state=Listening()).units == 200
+    claims = [limit for name, limit in asked if name == "claim_next_unit"]
+    assert claims[0] == 1 and max(claims) > 1
+    assert not any(name == "progress" for name, _ in asked), "a count reads every segment of the run"
+
+
 def test_an_unknown_or_withdrawn_run_is_refused(stage: Any) -> None:
     with pytest.raises(RunUnknown):
         stage.work("never")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from docgen_core.runs.fleet import LocalFleet
+from docgen_core.runs.fleet import REPLACEMENTS_A_WORKER, LocalFleet
 
 POLITE = """
 import signal, sys
@@ -64,6 +64,32 @@ def test_workers_are_started_counted_and_waited_for() -> None:
         fleet.start(1)
         assert fleet.wait() == (3, 3, 3)
         assert fleet.poll() == 0
+
+
+def test_workers_that_signals_killed_are_replaced_and_those_that_left_are_not(ready: Path) -> None:
+    with LocalFleet([sys.executable, "-c", POLITE, str(ready)]) as fleet:
+        fleet.start(3)
+        until(lambda: ready.read_text() == "xxx")
+        first, second, third = fleet.pids
+        assert fleet.replace_killed() == 0
+        os.kill(first, signal.SIGKILL)
+        os.kill(second, signal.SIGKILL)
+        os.kill(third, signal.SIGTERM)
+        until(lambda: fleet.poll() == 0)
+        assert fleet.replace_killed() == 2 and fleet.poll() == 2
+        assert fleet.replace_killed() == 0
+        fleet.stop()
+        assert fleet.replace_killed() == 0 and fleet.poll() == 0
+
+
+def test_a_fleet_whose_every_worker_is_killed_gives_up() -> None:
+    with LocalFleet([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]) as fleet:
+        fleet.start(2)
+        started = 0
+        while n := (fleet.wait() and fleet.replace_killed()):
+            started += n
+        assert started == 2 * REPLACEMENTS_A_WORKER
+        assert fleet.exit_codes == (-signal.SIGKILL,) * (2 + started)
 
 
 def test_stopping_asks_first(ready: Path) -> None:
