@@ -35,7 +35,7 @@ from docgen_core.errors import (
     StorageFailed,
     WrongRunState,
 )
-from docgen_core.runs import catalogue_view, contents, drain, finalise, unit
+from docgen_core.runs import catalogue_view, contents, drain, finalise, keeper, unit
 from docgen_core.runs.catalogue import build_catalogue_run
 from docgen_core.runs.drain import DrainEnd, work_run
 from docgen_core.runs.manifest import Plan, iter_parts, read_blob, read_root
@@ -53,6 +53,9 @@ LEASE_SECONDS = 6.0
 TAKEOVER_SECONDS = 3.0
 MAX_SKEW_SECONDS = 600.0
 """How far a machine's wall clock is off, either way."""
+QUIET_SECONDS = 3 * LEASE_SECONDS
+"""After so long without a sign of life from a worker, its keeper lets its leases go."""
+HANG_SECONDS = 8 * LEASE_SECONDS
 MAX_TURNS = 40_000
 """A schedule that takes more turns than this is stuck; the usual one takes some hundreds."""
 
@@ -169,7 +172,7 @@ class Schedule:
         self.digests: set[str | None] = set()
         """Of the root, as workers reported it."""
         self.trouble: dict[int, str] = {}
-        """What a unit does to whoever works on it: kills, crashes, or is refused."""
+        """What a unit does to whoever works on it: kills, crashes, hangs, or is refused."""
         self.alive: set[str] = set()
         self.makers: dict[BlobStore, tuple[Process, SimulatedTables]] = {}
         """By the blob store that a worker was given: who it is, and what it has claimed."""
@@ -300,6 +303,8 @@ class Schedule:
                 case "kills":
                     process.kill()
                     raise Died
+                case "hangs" if self.rng.random() < 0.5:
+                    self.world.sleep(HANG_SECONDS)
                 case "crashes":
                     raise ZeroDivisionError("a bug")
                 case "crashes at times" if self.rng.random() < 0.5:
@@ -330,7 +335,7 @@ class Schedule:
             scope = {index for index in range(shape.units) if rng.random() < 0.5} or {0}
             self.start("worker", lambda p: self.work(p, within=scope), after=rng.random() * span)
         if rng.random() < 0.2:
-            kind = rng.choice(("kills", "crashes", "crashes at times", "is refused"))
+            kind = rng.choice(("kills", "crashes", "crashes at times", "hangs", "hangs", "is refused"))
             self.trouble[rng.randrange(shape.units)] = kind
         if rng.random() < 0.25:
             self.start("resumer", self.operate(self._pause_and_resume), after=rng.random() * span)
@@ -403,6 +408,7 @@ class Schedule:
                 stack.enter_context(patch.object(module, "SEGMENT_UNITS", self.shape.segment_units))
             for module, name in ((store_module, "_PAGE_UNITS"), (finalise, "PAGE_UNITS"), (drain, "PAGE_UNITS")):
                 stack.enter_context(patch.object(module, name, self.shape.page_units))
+            stack.enter_context(patch.object(keeper, "QUIET_SECONDS", QUIET_SECONDS))
             stack.enter_context(patch.object(unit, "encode_shard", encode_once))
             stack.enter_context(patch.object(contents, "decode_shard", decode_once))
             stack.enter_context(patch.object(catalogue_view, "decode_shard", decode_once))
