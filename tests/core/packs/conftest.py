@@ -29,7 +29,8 @@ UNITS = {
 }
 MODELS = ("per_unit", "flat", "hourly", "subscription", "graduated")
 UNIT_CODES = {"hourly": "HUR", "subscription": "MON", "graduated": "KWH"}
-TAX_CLASSES = ("standard", "standard", "standard", "reduced", "reduced", "zero", "exempt")
+TAX_CLASSES = ("standard", "standard", "standard", "reduced", "reduced")
+AMERICAN_TAX_CLASSES = (*TAX_CLASSES, "exempt")
 PERIODS = ("month", "month", "quarter", "year")
 
 
@@ -72,6 +73,7 @@ class MemoryCatalogue:
     def _product(self, company_id: int, number: int) -> list[Row]:
         company = self.company(company_id)
         country = company["jurisdiction"]
+        tax_classes = AMERICAN_TAX_CLASSES if country == "US" else TAX_CLASSES
         model = company["billing_model"] if number % 3 else "flat"
         code = UNIT_CODES.get(model, "C62")
         places = 0 if country == "JP" and number % 4 else 2
@@ -87,7 +89,7 @@ class MemoryCatalogue:
                 "unit_code": code,
                 "unit_price": price.quantize(Decimal("1e-9")),
                 "hs_code": "848210" if code == "C62" else None,
-                "tax_class": TAX_CLASSES[number % len(TAX_CLASSES)],
+                "tax_class": tax_classes[number % len(tax_classes)],
                 "billing_model": model,
                 "recurring_period": PERIODS[number % 4] if model == "subscription" else None,
                 "typical_quantity_min": Decimal(1) if code != "KWH" else Decimal(50),

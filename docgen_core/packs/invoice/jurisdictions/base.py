@@ -68,7 +68,7 @@ class Jurisdiction(Protocol):
         """The account that a seller is paid on."""
 
     def tax(self, tax_class: str, place: Place) -> Tax:
-        """What is charged on a product of the class (`standard`, `reduced`, `zero`, `exempt`) in the place."""
+        """What is charged on a product of the class (of those in the catalogue's `jurisdictions.toml`) in the place."""
 
     def rounding(self, draws: Draws) -> RoundingPolicy:
         """The policy a company keeps, among those the law allows."""
@@ -96,8 +96,3 @@ class Jurisdiction(Protocol):
 
     def band(self, above: Decimal, up_to: Decimal | None, unit: str) -> str:
         """The limits of a graduated price's tier: more than `above`, up to `up_to` included, or without end."""
-
-
-def exempt_reasons(tax_lines: Sequence[TaxLine]) -> tuple[str, ...]:
-    """The reasons that must be printed where no tax is charged, each once."""
-    return tuple(dict.fromkeys(tax.reason for tax in tax_lines if tax.reason))

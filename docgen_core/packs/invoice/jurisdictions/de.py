@@ -1,4 +1,4 @@
-"""Germany: Umsatzsteuer at 19, 7 and 0 per cent, and what § 14 UStG wants on an invoice."""
+"""Germany: Umsatzsteuer at 19 and 7 per cent, and what § 14 UStG wants on an invoice."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy
 from docgen_core.packs.invoice import places, registrations
 from docgen_core.packs.invoice.arithmetic import Tax
-from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms, exempt_reasons
+from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
-
-_EXEMPT = "Steuerfreie Leistung gemäß § 4 UStG."
 
 _TAXES = {
     "standard": Tax("S", Decimal(19), "USt. 19 %"),
     "reduced": Tax("AA", Decimal(7), "USt. 7 %"),
-    "zero": Tax("Z", Decimal(0), "USt. 0 % (§ 12 Abs. 3 UStG)"),
-    "exempt": Tax("E", Decimal(0), "steuerfrei", _EXEMPT),
 }
 
 _NET_DAYS = {14: 30, 30: 40, 10: 10, 21: 10, 7: 6, 45: 4}
@@ -103,8 +99,7 @@ class Germany:
     def mentions(self, facts: Facts) -> tuple[str, ...]:
         """The day of delivery must be named even where it is the day of the invoice (§ 14 Abs. 4 Nr. 6 UStG)."""
         same_day = facts.kind == "invoice" and facts.service_from == facts.service_to == facts.issue_date
-        leistung = ("Leistungsdatum entspricht dem Rechnungsdatum.",) if same_day else ()
-        return (*leistung, *exempt_reasons(facts.tax_lines))
+        return ("Leistungsdatum entspricht dem Rechnungsdatum.",) if same_day else ()
 
     def closing(self, draws: Draws) -> str:
         """Thanks, or a reservation of title."""

@@ -16,15 +16,13 @@ from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy
 from docgen_core.packs.invoice import places, registrations
 from docgen_core.packs.invoice.arithmetic import Tax
-from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms, exempt_reasons
+from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
 
 _TAXES = {
     "standard": Tax("S", Decimal(10), "消費税 (10%対象)"),
     "reduced": Tax("AA", Decimal(8), "消費税 (8%軽減税率対象)"),
-    "zero": Tax("Z", Decimal(0), "免税 (0%)"),
-    "exempt": Tax("E", Decimal(0), "非課税", "非課税取引は消費税法第6条によります。"),
 }
 
 _REDUCED_MENTION = "※印は軽減税率(8%)対象品目です。"
@@ -103,7 +101,7 @@ class Japan:
     def mentions(self, facts: Facts) -> tuple[str, ...]:
         """What the ※ beside an item means, where there is one."""
         reduced = any(tax.category == "AA" for tax in facts.tax_lines)
-        return (*((_REDUCED_MENTION,) if reduced else ()), *exempt_reasons(facts.tax_lines))
+        return (_REDUCED_MENTION,) if reduced else ()
 
     def closing(self, draws: Draws) -> str:
         """A greeting, or who bears the bank's fee."""

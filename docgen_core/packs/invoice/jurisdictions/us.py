@@ -17,7 +17,7 @@ from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy, plain
 from docgen_core.packs.invoice import places, registrations
 from docgen_core.packs.invoice.arithmetic import Tax
-from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms, exempt_reasons
+from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
 
@@ -95,20 +95,20 @@ class UnitedStates:
         )
 
     def tax(self, tax_class: str, place: Place) -> Tax:
-        """The combined rate where the buyer is. `reduced` is what a state charges on groceries."""
+        """The combined rate where the buyer is. `reduced` is what state and town charge on groceries.
+
+        That may be nothing, as on what is `exempt`, or as much as on anything else.
+        """
         state = state_taxes()[place.region]
         if not state.rate:
             reason = f"No sales tax is levied in {state.name}."
             return Tax("O", _ZERO, f"No sales tax ({place.region})", reason)
         local = Decimal(place.facts["local_rate"])
-        if tax_class == "standard":
+        groceries = state.groceries, local if state.groceries_local else _ZERO
+        if tax_class == "standard" or (tax_class == "reduced" and groceries == (state.rate, local)):
             return self._charged("S", "Sales tax", state.rate, local, place)
-        if tax_class == "reduced":
-            reduced, town = state.groceries, local if state.groceries_local else _ZERO
-            if reduced + town:
-                return self._charged("AA", "Reduced sales tax", reduced, town, place)
-        if tax_class == "zero":
-            return Tax("Z", _ZERO, "Zero-rated")
+        if tax_class == "reduced" and any(groceries):
+            return self._charged("AA", "Grocery sales tax", *groceries, place)
         return Tax("E", _ZERO, "Non-taxable", f"Non-taxable items are exempt from {state.name} sales tax.")
 
     def _charged(self, category: str, label: str, state: Decimal, local: Decimal, place: Place) -> Tax:
@@ -139,7 +139,7 @@ class UnitedStates:
 
     def mentions(self, facts: Facts) -> tuple[str, ...]:
         """Why something is not taxed."""
-        return exempt_reasons(facts.tax_lines)
+        return tuple(dict.fromkeys(tax.reason for tax in facts.tax_lines if tax.reason))
 
     def closing(self, draws: Draws) -> str:
         """Thanks, or a request."""

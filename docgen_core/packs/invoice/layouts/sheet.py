@@ -186,7 +186,8 @@ class Sheet:
     def _tax_totals(self, *, bases: bool) -> Iterator[Total]:
         several = len(self.taxes) > 1
         for tax in self.taxes:
-            label = Markup(" ").join(part for part in (self.w["plus"], tax("label")) if part)
+            plus = self.w["plus"] if tax["rate"] else ""
+            label = Markup(" ").join(part for part in (plus, tax("label")) if part)
             note = Markup("{} ").format(self.w["tax_on"]) + tax("base") if several and bases else NOTHING
             yield Total("tax", label, note, "", tax("tax", "symbol"))
         if several:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+from decimal import Decimal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docgen_core.packs.invoice.layouts import LAYOUTS, logo, render_page, tape
+from docgen_core.packs.invoice.layouts import LAYOUTS, logo, render_page, sheet, tape
 from docgen_core.packs.invoice.words import wordings, words_for
 
 LANGUAGES = ("en", "de", "ja")
@@ -28,6 +32,32 @@ class TestWords:
 
     def test_companies_differ_in_wording(self):
         assert len({tuple(words_for("ja", seed).values()) for seed in range(50)}) > 40
+
+    def test_there_is_no_word_that_no_page_asks_for(self, sample, monkeypatch):
+        asked = set()
+
+        class Asked(dict):
+            def __getitem__(self, key):
+                asked.add(key)
+                return super().__getitem__(key)
+
+        monkeypatch.setattr(sheet, "words_for", lambda language, seed: Asked(words_for(language, seed)))
+        for locale, layout in itertools.product(("de-DE", "en-US", "ja-JP"), LAYOUTS):
+            rich = sample(locale, layout, discounts=True, prepaid="100")
+            bare = dataclasses.replace(sample(locale, layout, style=LAYOUTS[layout].table_styles[0]), notes=())
+            on_a_day = dataclasses.replace(rich, service_from=rich.service_to)
+            for invoice in (rich, bare, on_a_day):
+                for model in ("per_unit", "hourly"):
+                    render_page(dataclasses.replace(invoice, billing_model=model))
+        assert set(wordings("en")) == asked
+
+    def test_tax_is_added_only_where_there_is_some(self, sample):
+        seed = next(seed for seed in range(20) if words_for("de", seed)["plus"])
+        invoice = sample("de-DE", "letter", seed=seed)
+        first, second = invoice.tax_lines
+        invoice = dataclasses.replace(invoice, tax_lines=(first, dataclasses.replace(second, rate=Decimal(0))))
+        labels = [total.label for total in sheet.Sheet(invoice).totals() if total.css == "tax"]
+        assert [label.startswith("zzgl.") for label in labels] == [True, False]
 
 
 class TestCountries:

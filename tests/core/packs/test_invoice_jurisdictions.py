@@ -1,0 +1,87 @@
+"""What each country's law charges and says, against the public facts it stands for."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from docgen_core.packs.invoice.arithmetic import Tax
+from docgen_core.packs.invoice.catalogue import content
+from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, Facts
+from docgen_core.packs.invoice.jurisdictions.us import state_taxes
+from docgen_core.packs.invoice.model import TaxLine
+from docgen_core.packs.invoice.places import Place, places
+
+NOTHING = Decimal(0)
+
+
+def town(name: str) -> Place:
+    return next(place for place in places("US") if place.city == name)
+
+
+def groceries_in(name: str) -> Tax:
+    tax_class, _ = content.jurisdictions()["US"].tax["food"]
+    return JURISDICTIONS["US"].tax(tax_class, town(name))
+
+
+def mentions_of(country: str, tax: Tax) -> tuple[str, ...]:
+    line = TaxLine(
+        1, tax.category, tax.rate, tax.label, Decimal(1), NOTHING, Decimal(1), tax.rate / 100, reason=tax.reason
+    )
+    day = date(2024, 3, 5)
+    return JURISDICTIONS[country].mentions(Facts("invoice", day, day, day, [line]))
+
+
+@pytest.mark.parametrize(
+    ("city", "rate", "label"),
+    [
+        ("Nashville", "6.25", "Grocery sales tax 6.25% (TN 4% + local 2.25%)"),
+        ("Richmond", "1", "VA grocery sales tax 1%"),
+        ("Chicago", "1", "IL grocery sales tax 1%"),
+        ("Kansas City", "5.6", "Grocery sales tax 5.6% (MO 1.225% + local 4.375%)"),
+        ("Little Rock", "2.25", "Grocery sales tax 2.25% (AR 0.125% + local 2.125%)"),
+        ("Wichita", "1", "Wichita grocery sales tax 1%"),
+        ("Salt Lake City", "3", "UT grocery sales tax 3%"),
+    ],
+)
+def test_groceries_are_taxed_where_a_state_or_its_towns_tax_them(city: str, rate: str, label: str) -> None:
+    tax = groceries_in(city)
+    assert (tax.category, str(tax.rate), tax.label, tax.reason) == ("AA", rate, label, None)
+    assert mentions_of("US", tax) == ()
+
+
+def test_a_state_that_taxes_groceries_like_anything_else_has_one_rate() -> None:
+    assert groceries_in("Boise") == JURISDICTIONS["US"].tax("standard", town("Boise"))
+
+
+@pytest.mark.parametrize("city", ["Austin", "Los Angeles", "Denver", "Phoenix", "Miami", "Boston", "Seattle"])
+def test_groceries_are_exempt_where_nobody_taxes_them_and_the_note_names_the_state(city: str) -> None:
+    tax, state = groceries_in(city), state_taxes()[town(city).region]
+    assert (tax.category, tax.rate) == ("E", NOTHING)
+    assert mentions_of("US", tax) == (f"Non-taxable items are exempt from {state.name} sales tax.",)
+
+
+@pytest.mark.parametrize("place", places("US"), ids=lambda place: place.city)
+def test_groceries_are_called_exempt_only_where_the_table_charges_nothing(place: Place) -> None:
+    state, tax = state_taxes()[place.region], groceries_in(place.city)
+    charged = state.groceries + (Decimal(place.facts["local_rate"]) if state.groceries_local else NOTHING)
+    assert tax.rate == charged
+    assert (tax.reason is None) == bool(charged)
+
+
+@pytest.mark.parametrize("country", sorted(JURISDICTIONS))
+def test_a_country_has_a_tax_for_each_class_its_products_have_and_the_category_they_name(country: str) -> None:
+    for tax_class, category in content.jurisdictions()[country].tax.values():
+        charged = {JURISDICTIONS[country].tax(tax_class, place).category for place in places(country)}
+        assert category in charged
+        assert country == "US" or charged == {category}
+
+
+@pytest.mark.parametrize("country", ["DE", "JP"])
+def test_law_that_no_product_is_under_is_not_there(country: str) -> None:
+    used = {tax_class for tax_class, _ in content.jurisdictions()[country].tax.values()}
+    for tax_class in {"standard", "reduced", "zero", "exempt"} - used:
+        with pytest.raises(KeyError):
+            JURISDICTIONS[country].tax(tax_class, places(country)[0])
