@@ -154,6 +154,9 @@ def _work_here(
         )
     if outcome.kind is DrainEnd.PAUSED:
         console.note(f"run {outcome.run_id!r} is paused; `docgen resume {outcome.run_id}` goes on")
+    if outcome.kind is DrainEnd.UNPLANNED:
+        advice = f"`docgen work {outcome.run_id}` waits for its planner, and takes the planning over when that is gone"
+        console.note(f"run {outcome.run_id!r} is not planned yet; {advice}")
     return (stop.code or outcome.exit_code) if outcome.kind is DrainEnd.STOPPED else outcome.exit_code
 
 

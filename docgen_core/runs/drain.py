@@ -55,6 +55,8 @@ class DrainEnd(StrEnum):
     COMPLETED = "COMPLETED"
     DRAINED_WITH_FAILURES = "DRAINED_WITH_FAILURES"
     PEERS_AT_WORK = "PEERS_AT_WORK"
+    UNPLANNED = "UNPLANNED"
+    """Left without waiting for the planner, which may be dead."""
     PAUSED = "PAUSED"
     CANCELLED = "CANCELLED"
     STOPPED = "STOPPED"
@@ -62,7 +64,12 @@ class DrainEnd(StrEnum):
     """Every unit of `within` is DONE, and the run has others that are not."""
 
 
-_EXIT_CODES = {DrainEnd.DRAINED_WITH_FAILURES: 3, DrainEnd.CANCELLED: 4, DrainEnd.STOPPED: 143}
+_EXIT_CODES = {
+    DrainEnd.DRAINED_WITH_FAILURES: 3,
+    DrainEnd.UNPLANNED: 3,
+    DrainEnd.CANCELLED: 4,
+    DrainEnd.STOPPED: 143,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ class DrainOutcome:
 
     @property
     def exit_code(self) -> int:
-        """0 unless failed (3), cancelled (4) or stopped (143; 130 after an interrupt is the caller's to say)."""
+        """0, or 3 failed or unplanned, 4 cancelled, 143 stopped (130 after an interrupt is the caller's to say)."""
         return _EXIT_CODES.get(self.kind, 0)
 
 
@@ -224,7 +231,8 @@ class _Drain:
             case Outlook.DRAINED:
                 return self._drained()
         if not self.wait:
-            return self._end(DrainEnd.PEERS_AT_WORK)
+            unplanned = claim.outlook is Outlook.UNPLANNED
+            return self._end(DrainEnd.UNPLANNED if unplanned else DrainEnd.PEERS_AT_WORK)
         if claim.outlook is Outlook.UNPLANNED and self._planner_is_gone():
             publish_plan(self.state, self.blobs, self.state.run(self.run_id))
         else:

@@ -11,6 +11,7 @@ import pytest
 from docgen_core.errors import Damage, RunUnknown, RunWithdrawn, StorageFailed
 from docgen_core.runs.drain import DrainEnd, UnitOutcome, reopen_run, resume_run
 from docgen_core.runs.plan import preview
+from docgen_core.runs.selection import Selection
 from docgen_core.runs.unit import RendererOnDemand
 from docgen_core.runs.verify import verify_run
 from docgen_core.runs.withdraw import withdraw
@@ -248,7 +249,7 @@ def test_a_full_disk_ends_the_worker_with_its_leases_handed_back(stage: Any) -> 
 
 def test_a_damaged_catalogue_ends_the_worker_and_fails_no_unit(stage: Any) -> None:
     stage.catalogue()
-    stage.plan()
+    stage.plan(selection=Selection(companies=(2, 3)))
     stage.blobs.put("catalogue/v1/golden/goods/unit-000001.parquet", b"other bytes")
     with pytest.raises(Damage, match="unit-000001"):
         stage.work()
@@ -276,8 +277,14 @@ def test_a_late_owner_is_not_believed(stage: Any) -> None:
 def test_a_worker_takes_the_planning_over_when_the_planner_is_gone(stage: Any) -> None:
     stage.catalogue()
     stage.state.create_run(preview(stage.state, stage.blobs, stage.request()).plan.marker)
-    assert stage.work(wait=False).kind is DrainEnd.PEERS_AT_WORK
     assert stage.work(takeover_seconds=0.0).kind is DrainEnd.COMPLETED
+
+
+def test_without_waiting_a_run_that_nobody_has_planned_is_no_success(stage: Any) -> None:
+    stage.catalogue()
+    stage.state.create_run(preview(stage.state, stage.blobs, stage.request()).plan.marker)
+    outcome = stage.work(wait=False)
+    assert outcome.kind is DrainEnd.UNPLANNED and outcome.exit_code == 3 and outcome.units == 0
 
 
 def test_each_worker_process_is_an_owner_of_its_own() -> None:
