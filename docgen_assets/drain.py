@@ -106,7 +106,9 @@ def drain(
         return Drained(0, 0.0)
     for pool in left:
         refuse_closed(state, pool.run_id)
-        state.reset_failed_units(pool.run_id)
+        # A run left between its last unit and its root has none that failed, and takes no reset.
+        if any(pool.rows(state, (UnitState.FAILED,))):
+            state.reset_failed_units(pool.run_id)
     from docgen_core.runs.plan import fleet_warning
 
     if warning := fleet_warning(sum(pool.progress(state).total for pool in left), workers):
@@ -132,8 +134,11 @@ def watch(
         fleet.start(workers)
         context.log.info(f"{workers} workers on {', '.join(pool.run_id for pool in pools)}")
         due = time.monotonic() + REPORT_SECONDS
-        while alive := fleet.poll():
+        while fleet.poll():
             time.sleep(POLL_SECONDS)
+            if killed := fleet.replace_killed():
+                context.log.warning(f"{killed} workers were killed; started as many")
+            alive = fleet.poll()
             if time.monotonic() >= due:
                 context.log.info(f"{_line(pools, state)}; {alive} workers alive")
                 due = time.monotonic() + REPORT_SECONDS

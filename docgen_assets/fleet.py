@@ -30,6 +30,9 @@ class Fleet(Protocol):
     def poll(self) -> int:
         """How many are alive."""
 
+    def replace_killed(self) -> int:
+        """Start as many as signals have killed since the last call, within a bound. Returns how many."""
+
     def stop(self) -> None:
         """Ask all to hand their leases back, wait a grace, then kill. Safe to call again."""
 

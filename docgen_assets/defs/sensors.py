@@ -4,6 +4,7 @@ It lists markers, never documents, and it never seals: sealing is the workers'. 
 is the run and its root, so that nothing is asked for twice, also across restarts of the daemon.
 """
 
+import logging
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,15 @@ from docgen_assets.defs.jobs import export_ranges, export_run, resume_run
 from docgen_assets.markers import Cursor, walk
 from docgen_assets.partitions import CompanyRange, company_ranges
 from docgen_assets.resources import Places, Stores
-from docgen_core.runs.keys import CATALOGUE_RUN, SEALED
+from docgen_core.errors import DocgenError
+from docgen_core.runs.keys import CATALOGUE_RUN, SEALED, withdrawn_key
 from docgen_core.state.contract import RunState
 
 if TYPE_CHECKING:
     from docgen_core.blobs.contract import BlobStore
     from docgen_core.state.contract import Run, StateStore
+
+_log = logging.getLogger(__name__)
 
 MAX_REQUESTS = 25
 """Requests a tick; what is left over is asked for in the next ticks."""
@@ -32,6 +36,9 @@ WATCHED_RUNS = 20
 
 _PAST_EXPORTS = 100
 """Earlier materialisations of a range that are searched for a root."""
+
+_RETRIED = {"dagster/max_retries": "5"}
+"""An export may meet a sink that somebody has open: the daemon launches it again."""
 
 _IN_PROGRESS = [
     dg.DagsterRunStatus.QUEUED,
@@ -79,7 +86,12 @@ def _for_sealed(instance: dg.DagsterInstance, cursor: Cursor, here: Places) -> l
     for read, run_id in enumerate(walk(cursor, (name for name in names if not name.startswith(CATALOGUE_RUN)))):
         if read == MAX_READ or len(requests) == MAX_REQUESTS:
             break
-        answer = _answer(instance, run_id, here.blobs)
+        try:
+            answer = _answer(instance, run_id, here.blobs)
+        except DocgenError as error:
+            # One damaged plan, or a stranger's file among the markers, must not hide every other run.
+            _log.warning("marker %r is passed over: %s", run_id, error)
+            continue
         if answer is Wait.WAIT:
             cursor.again = True
         elif answer is not None:
@@ -93,7 +105,9 @@ def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg
 
     digest = sealed_digest(blobs, run_id)
     run_key = f"{run_id}:{digest}"
-    if digest is None or instance.get_runs_count(dg.RunsFilter(tags={"dagster/run_key": run_key})):
+    if digest is None or blobs.exists(withdrawn_key(run_id)):
+        return None
+    if instance.get_runs_count(dg.RunsFilter(tags={"dagster/run_key": run_key})):
         return None
     companies = _range_of(run_id, blobs)
     if companies is None:
@@ -101,7 +115,7 @@ def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg
             run_key=run_key,
             job_name=export_run.name,
             run_config={"ops": {"export_one_run": {"config": {"run_id": run_id}}}},
-            tags={"docgen/run": run_id},
+            tags={"docgen/run": run_id, **_RETRIED},
         )
     if _is_exported(instance, companies, digest):
         return None
@@ -112,7 +126,7 @@ def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg
         job_name=export_ranges.name,
         partition_key=companies.key,
         run_config={"resources": {"corpus": {"config": {"name": run_id.removesuffix(f"-{companies.key}")}}}},
-        tags={"docgen/run": run_id},
+        tags={"docgen/run": run_id, **_RETRIED},
     )
 
 

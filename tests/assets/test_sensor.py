@@ -124,9 +124,10 @@ def test_a_tick_is_bounded_and_the_next_ones_bring_the_rest(damageable: Location
     assert sorted(asked) == sorted([*names, RUN])
 
 
-def test_a_drained_run_that_nobody_sealed_is_resumed_after_a_second_look(damageable: Location):
+@pytest.mark.parametrize("left_as", ["RUNNING", "FINALIZING"])
+def test_a_drained_run_that_nobody_sealed_is_resumed_after_a_second_look(damageable: Location, left_as: str):
     """All units are done, and the process died before the root: its workers get a tick to do it themselves."""
-    unseal(damageable)
+    unseal(damageable, left_as)
     first = tick(damageable)
     assert not [each for each in first.run_requests or () if each.job_name == "resume_run"]
     second = tick(damageable, first.cursor)
@@ -135,13 +136,23 @@ def test_a_drained_run_that_nobody_sealed_is_resumed_after_a_second_look(damagea
     assert (damageable.folder / "blobs" / "sealed" / RUN).exists()
 
 
-def unseal(location: Location) -> None:
+def test_a_damaged_plan_and_a_strangers_file_hide_no_other_run(damageable: Location):
+    (damageable.folder / "blobs" / "sealed" / ".DS_Store").write_text("x")
+    (damageable.folder / "blobs" / "sealed" / "UPPER-00000-00003").write_text("x")
+    plan = damageable.folder / "blobs" / "runs" / RUN / "plan.json"
+    plan.write_bytes(plan.read_bytes().replace(b"documents", b"dokuments"))
+    seal(damageable, "by-hand")
+    asked = {each.tags["docgen/run"] for each in tick(damageable).run_requests or ()}
+    assert "by-hand" in asked and RUN not in asked
+
+
+def unseal(location: Location, left_as: str) -> None:
     """The range's run as a process leaves it that dies between the last unit and the root."""
     import sqlite3
 
     with sqlite3.connect(location.folder / "state.db") as database:
         changed = database.execute(
-            "UPDATE runs SET state = 'RUNNING', root_digest = NULL WHERE run_id = ?", [RUN]
+            "UPDATE runs SET state = ?, root_digest = NULL WHERE run_id = ?", [left_as, RUN]
         ).rowcount
     assert changed == 1
     (location.folder / "blobs" / "sealed" / RUN).unlink()
