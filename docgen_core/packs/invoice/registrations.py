@@ -84,25 +84,31 @@ def japanese_corporate_number(draws: Draws, form: str) -> str:
     return f"{corporate_numbers.calc_check_digit(body)}{body}"
 
 
-def german_iban(draws: Draws) -> str:
+def _of_bank(name: str) -> Draws:
+    """What a bank's own numbers are drawn from, so that it has the same ones whoever banks there."""
+    return Draws("bank", name)
+
+
+def german_iban(draws: Draws, bank_name: str) -> str:
     """An IBAN in groups of four, with a bank code that begins with 9: clearing areas are 1 to 8."""
-    bank, account = draws.integer("bank code", 90_000_000, 99_999_999), draws.integer("account", 1, 9_999_999_999)
-    bban = f"{bank}{account:010d}"
+    bank = _of_bank(bank_name).integer("bank code", 90_000_000, 99_999_999)
+    bban = f"{bank}{draws.integer('account', 1, 9_999_999_999):010d}"
     digits = f"DE{iban_numbers.calc_check_digits(f'DE00{bban}')}{bban}"
     return " ".join(digits[i : i + 4] for i in range(0, len(digits), 4))
 
 
-def german_bic(draws: Draws, bank_name: str) -> str:
+def german_bic(bank_name: str) -> str:
     """A BIC whose eighth character is 0, which marks test codes and never a bank in service."""
     letters = re.sub(r"[^A-Z]", "", bank_name.upper())[:4]
-    return f"{letters}DE{draws.choice('bic town', 'BFHKMS')}0XXX"
+    return f"{letters}DE{_of_bank(bank_name).choice('bic town', 'BFHKMS')}0XXX"
 
 
 UNASSIGNED_ROUTING_PREFIXES = ("13", "14", "15", "16", "17", "18", "19", "33", "34", "35", "41", "47", "52", "58", "59")
 """Between the ranges 00-12, 21-32, 61-72 and 80 that the American Bankers Association assigns."""
 
 
-def american_routing_number(draws: Draws) -> str:
-    """A routing number with its checksum, in no Federal Reserve district."""
-    body = f"{draws.choice('routing prefix', UNASSIGNED_ROUTING_PREFIXES)}{draws.integer('routing', 0, 999_999):06d}"
+def american_routing_number(bank_name: str) -> str:
+    """The bank's routing number with its checksum, in no Federal Reserve district."""
+    bank = _of_bank(bank_name)
+    body = f"{bank.choice('routing prefix', UNASSIGNED_ROUTING_PREFIXES)}{bank.integer('routing', 0, 999_999):06d}"
     return f"{body}{routing_numbers.calc_check_digit(body)}"

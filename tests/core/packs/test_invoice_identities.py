@@ -17,7 +17,7 @@ from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
 from docgen_core.packs.invoice.jurisdictions.us import state_taxes
 from docgen_core.packs.invoice.names import company_name
 from docgen_core.packs.invoice.parties import buyer, customer_of, seller
-from docgen_core.packs.invoice.places import places, regions
+from docgen_core.packs.invoice.places import name_parts, places, regions
 
 COMPANIES = range(250)
 COUNTRIES = sorted(JURISDICTIONS)
@@ -119,6 +119,27 @@ def test_bank_accounts_check_and_belong_to_no_bank(company: int) -> None:
     assert not (0 <= prefix <= 12 or 21 <= prefix <= 32 or 61 <= prefix <= 72 or prefix == 80)
     japanese = {column: value for column, _, value in JURISDICTIONS["JP"].account(draws, "X")}
     assert re.fullmatch(r"\d{7}", japanese["account_number"])
+
+
+@pytest.mark.parametrize(
+    ("country", "column", "code"),
+    [
+        ("DE", "iban", slice(5, 14)),
+        ("DE", "bic", slice(None)),
+        ("US", "routing_number", slice(None)),
+    ],
+)
+def test_a_bank_has_one_code_whoever_banks_there(country: str, column: str, code: slice) -> None:
+    found: dict[str, set[str]] = {}
+    accounts = set()
+    for company in COMPANIES:
+        account = {name: value for name, _, value in JURISDICTIONS[country].account(Draws("account", company), "X")}
+        found.setdefault(account["bank_name"], set()).add(account[column][code])
+        accounts.add(account.get("iban") or account["account_number"])
+    assert len(found) == len(name_parts(JURISDICTIONS[country].locale[:2])["bank"]["names"])
+    assert all(len(codes) == 1 for codes in found.values())
+    assert len(set.union(*found.values())) == len(found)
+    assert len(accounts) == len(COMPANIES)
 
 
 PHONES = {

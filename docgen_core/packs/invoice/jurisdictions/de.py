@@ -73,8 +73,8 @@ class Germany:
         bank = draws.choice("bank", places.name_parts("de")["bank"]["names"])
         return (
             ("bank_name", "Bank", bank),
-            ("iban", "IBAN", registrations.german_iban(draws)),
-            ("bic", "BIC", registrations.german_bic(draws, bank)),
+            ("iban", "IBAN", registrations.german_iban(draws, bank)),
+            ("bic", "BIC", registrations.german_bic(bank)),
         )
 
     def tax(self, tax_class: str, place: Place) -> Tax:

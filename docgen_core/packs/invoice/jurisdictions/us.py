@@ -87,9 +87,10 @@ class UnitedStates:
 
     def account(self, draws: Draws, holder: str) -> Account:
         """Bank, routing and account number, holder."""
+        bank = draws.choice("bank", places.name_parts("en")["bank"]["names"])
         return (
-            ("bank_name", "Bank", draws.choice("bank", places.name_parts("en")["bank"]["names"])),
-            ("routing_number", "Routing number", registrations.american_routing_number(draws)),
+            ("bank_name", "Bank", bank),
+            ("routing_number", "Routing number", registrations.american_routing_number(bank)),
             ("account_number", "Account number", f"{draws.integer('account', 10**8, 10**10 - 1)}"),
             ("account_holder", "Account name", holder),
         )
