@@ -180,8 +180,6 @@ class Invoice:
     business_type: str
     billing_model: str
     rounding_policy: str
-    prices_include_tax: bool
-    """Always False so far."""
     seller: Party
     buyer: Party | None
     """None on a till receipt."""

@@ -71,11 +71,32 @@ def _refuse_unknown_names(selection: Selection) -> None:
     _refuse_unknown("locale", selection.locales, locales)
     _refuse_unknown("jurisdiction", selection.jurisdictions, JURISDICTIONS)
     _refuse_unknown("layout", selection.layouts, LAYOUTS)
+    _refuse_foreign_layouts(selection)
     _refuse_unknown("condition", selection.conditions, CONDITIONS)
     weights = selection.conditions.values()
     if not all(0 <= weight <= _MOST_WEIGHT for weight in weights) or not any(weights):
         given = ", ".join(f"{name}={weight}" for name, weight in sorted(selection.conditions.items())) or "none"
         raise SelectionRefused(f"weights of conditions are whole numbers from 0, one of them above 0; given: {given}")
+
+
+def _refuse_foreign_layouts(selection: Selection) -> None:
+    """Refuse layouts that none of the countries asked for uses: no catalogue could serve them."""
+    asked = {
+        jurisdiction.locale
+        for jurisdiction in JURISDICTIONS.values()
+        if jurisdiction.locale in (selection.locales or (jurisdiction.locale,))
+        and jurisdiction.code in (selection.jurisdictions or (jurisdiction.code,))
+    }
+    used = {
+        name: {each.locale for each in JURISDICTIONS.values() if LAYOUTS[name].written_in(each.locale.split("-")[0])}
+        for name in selection.layouts
+    }
+    if asked and used and not asked & set().union(*used.values()):
+        name, locales = min(used.items())
+        raise SelectionRefused(
+            f"layout {name} is not made in {', '.join(sorted(asked))}, only in {', '.join(sorted(locales))}: "
+            "choose one of these locales or another layout"
+        )
 
 
 def _refuse_unknown(what: str, asked: Iterable[str], known: Iterable[str]) -> None:

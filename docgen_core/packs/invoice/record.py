@@ -162,7 +162,6 @@ def _invoice(run: RunView, index: int, company: Company, kind: str, look: Identi
         business_type=company.business_type,
         billing_model=company.billing_model,
         rounding_policy=policy.value,
-        prices_include_tax=False,
         seller=home.party,
         buyer=buyer.party if billed else None,
         lines=result.lines,

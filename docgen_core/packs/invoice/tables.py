@@ -153,7 +153,6 @@ INVOICE_COLUMNS: tuple[Column, ...] = (
     _text("billing_model", "How the document bills: flat, per_unit, hourly, subscription, graduated."),
     _text("kind", "invoice or receipt."),
     _text("rounding_policy", "Where tax is rounded: per_line or per_bucket."),
-    _of(pa.bool_(), "prices_include_tax", "Whether unit prices hold tax."),
     _text("number", "Number of the document, unique for its seller."),
     _of(pa.date32(), "issue_date", "Date of the document."),
     _of(pa.date32(), "due_date", "Day by which the amount due is to be paid.", optional=True),

@@ -164,7 +164,6 @@ def make_invoice() -> InvoiceMaker:
             business_type="industrial_supplies",
             billing_model="per_unit",
             rounding_policy=policy.value,
-            prices_include_tax=False,
             seller=Party(
                 "Eichbruch Technik GmbH",
                 ("Mohngrundweg 1", "10115 Berlin"),

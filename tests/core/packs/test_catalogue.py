@@ -274,12 +274,21 @@ def test_tax_follows_the_jurisdiction() -> None:
         assert content.jurisdictions()[code].tax[families[name].tax] == tax
 
 
+def test_german_shops_send_invoices_and_others_receipts() -> None:
+    kinds = defaultdict(set)
+    for company_id in range(300):
+        company = catalogue_rows(CatalogueSpec(products=1), company_id)["companies"][0]
+        if company["business_type"] == "grocery_retail":
+            kinds[company["jurisdiction"]].add(company["document_kind"])
+    assert kinds == {"DE": {"invoice"}, "US": {"receipt"}, "JP": {"receipt"}}
+
+
 def test_shops_sell_at_two_rates_where_there_are_two() -> None:
     mixed = total = 0
     for company_id in range(300):
         rows = catalogue_rows(CatalogueSpec(products=PRODUCTS), company_id)
         company = rows["companies"][0]
-        if company["document_kind"] == "receipt" and company["jurisdiction"] in {"DE", "JP"}:
+        if company["business_type"] == "grocery_retail" and company["jurisdiction"] in {"DE", "JP"}:
             total += 1
             mixed += {"standard", "reduced"} <= {product["tax_class"] for product in rows["products"]}
     assert total >= 15

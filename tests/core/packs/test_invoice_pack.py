@@ -57,7 +57,8 @@ def test_without_constraints_every_company_is_eligible_in_id_order(eligible: Eli
         ({"jurisdictions": ("JP", "US")}, lambda number: number % 3 > 0),
         ({"business_types": ("grocery_retail",)}, lambda number: number % 5 == 0),
         ({"companies": (10, 19)}, lambda number: 10 <= number <= 19),
-        ({"layouts": ("receipt",)}, lambda number: number % 5 == 0),
+        ({"layouts": ("receipt",)}, lambda number: number % 5 == 0 and number % 3 > 0),
+        ({"layouts": ("receipt", "ledger"), "locales": ("de-DE",)}, lambda number: number % 3 == 0),
         ({"layouts": ("ledger",), "locales": ("ja-JP",)}, lambda number: number % 3 == 2),
     ],
 )
@@ -82,6 +83,8 @@ def test_constraints_leave_the_companies_that_fit(
         ({"companies": (500, 600)}, ["500 to 600", "companies 0 to 59"]),
         ({"companies": (20, 10)}, ["20 to 10"]),
         ({"locales": ("de-DE",), "jurisdictions": ("JP",)}, ["de-DE", "JP", "in ja-JP sending"]),
+        ({"layouts": ("receipt",), "locales": ("de-DE",)}, ["receipt", "not made in de-DE", "only in en-US, ja-JP"]),
+        ({"layouts": ("receipt",), "jurisdictions": ("DE",)}, ["receipt", "not made in de-DE"]),
         ({"layouts": ("receipt",), "business_types": ("industrial_supplies",)}, ["receipt", "industrial_supplies"]),
     ],
 )

@@ -102,6 +102,13 @@ def test_a_receipt_is_paid_and_names_no_buyer(invoices: list[Invoice]) -> None:
         assert receipt.identity.paper == "receipt"
 
 
+def test_german_shops_write_invoices(invoices: list[Invoice]) -> None:
+    """Their receipts would have to name gross prices (§ 3 PAngV)."""
+    german = [each for each in invoices if each.jurisdiction == "DE" and each.business_type == "grocery_retail"]
+    assert len(german) > 20
+    assert all(each.kind == "invoice" and each.buyer and each.layout != "receipt" for each in german)
+
+
 def test_each_document_keeps_to_its_countrys_language_paper_and_law(invoices: list[Invoice]) -> None:
     japanese = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
     for invoice in invoices:

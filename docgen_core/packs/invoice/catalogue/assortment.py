@@ -89,7 +89,7 @@ def _company_row(company: _Company) -> Row:
         "business_type": kind.name,
         "niche": company.niche,
         "billing_model": kind.billing_model,
-        "document_kind": kind.document_kind,
+        "document_kind": kind.document_kind if company.jurisdiction.till else "invoice",
         "size_class": draws.weighted("size_class", kind.sizes),
         "founded_year": draws.integer("founded_year", *kind.founded[company.niche]),
     }

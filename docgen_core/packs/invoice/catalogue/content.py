@@ -66,6 +66,8 @@ class Jurisdiction(BaseModel):
     locale: str
     language: str
     currency: str
+    till: bool
+    """Whether shops print receipts: prices are net, so not where consumer prices must be gross."""
     tax: dict[str, tuple[str, str]]
     units: dict[str, LocalUnit]
 

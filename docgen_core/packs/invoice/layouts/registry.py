@@ -41,12 +41,16 @@ class LayoutInfo:
         """Whether it is made to run over many pages."""
         return self.most_lines > MANY_PAGES_LINES
 
+    def written_in(self, language: str) -> bool:
+        """Whether such documents are usual in the language's country."""
+        return language in (self.languages or (language,))
+
     def suits(self, *, kind: str, paper: str, language: str, billing_model: str, business_type: str) -> bool:
         """Whether a company of this kind would send it."""
         return (
             kind in self.kinds
             and paper in self.papers
-            and language in (self.languages or (language,))
+            and self.written_in(language)
             and billing_model in (self.billing_models or (billing_model,))
             and business_type in (self.business_types or (business_type,))
         )
@@ -107,7 +111,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 name="receipt",
                 papers=(RECEIPT,),
                 kinds=("receipt",),
-                languages=(),
+                languages=("en", "ja"),  # prices are printed net; German ones to consumers must be gross (§ 3 PAngV)
                 billing_models=("flat", "per_unit"),
                 business_types=(),
                 most_lines=80,

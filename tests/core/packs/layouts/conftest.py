@@ -247,7 +247,6 @@ def build(
         business_type="industrial_supplies",
         billing_model="graduated" if graduated else "per_unit",
         rounding_policy="per_bucket",
-        prices_include_tax=False,
         seller=seller,
         buyer=None if receipt else buyer,
         lines=computed.lines,
