@@ -1,9 +1,9 @@
 """One browser with one live page, driven through playwright from a thread of its own.
 
-The thread is what gives any call a time-out: whoever waits is never inside playwright, and when
-an answer does not come he ends the processes, whereupon the call in the thread fails. It also
-keeps playwright's event loop, and what an interrupt would do to it, out of the caller's thread,
-and lets a process have several browsers.
+The thread is what gives any call a time-out: the caller waits outside playwright, and when no
+answer comes the processes are ended, whereupon the call in the thread fails. It also keeps
+playwright's event loop, and what an interrupt would do to it, out of the caller's thread, and
+lets a process have several browsers.
 What does not belong here: what is printed, and when a browser is given up (`chromium`).
 """
 
