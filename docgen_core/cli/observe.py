@@ -138,6 +138,8 @@ def _opened_at(blobs: BlobStore, run: str, document: str) -> tuple[str, GoldenRu
     prefix = default_prefix(run)
     read_root(blobs, prefix)
     plan = read_plan(blobs, prefix)
+    if plan.kind != "documents":
+        raise UsageError(f"run {run!r} built a catalogue; show a document of a documents run")
     number = document.rpartition("-")[2]
     if not number.isdecimal() or int(number) >= plan.total_items:
         raise UsageError(
