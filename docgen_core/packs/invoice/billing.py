@@ -141,7 +141,7 @@ def _occasions(setting: Setting, wanted: int, products: int, draws: Draws) -> li
         months = min(_MANY_MONTHS, max(-(-wanted // products), draws.integer("months", *_FEW_MONTHS)))
         return [_month(setting, back, named=True) for back in range(months, 0, -1)]
     first = month_start(issued, 1)
-    days = working_days(first, month_end(first))
+    days = working_days(first, month_end(first), setting.jurisdiction.holidays)
     count = min(len(days), max(-(-wanted // products), draws.integer("days", *_FEW_DAYS)))
     chosen = sorted(draws.sample("which days", days, count))
     return [_Occasion(day, day, named=True, later=count - 1 - number) for number, day in enumerate(chosen)]
@@ -156,11 +156,13 @@ def _single(setting: Setting, draws: Draws) -> _Occasion:
     """One delivery shortly before the invoice; work over the weeks before it; the last month's use."""
     if setting.billing_model in _BY_MONTH:
         return _month(setting, 1, named=False)
+    holidays = setting.jurisdiction.holidays
     if setting.billing_model == HOURLY:
-        last = working_day(setting.issued - timedelta(days=draws.integer("work ended", 1, 9)))
-        first = working_day(last - timedelta(days=draws.integer("work lasted", 0, 27)))
+        last = working_day(setting.issued - timedelta(days=draws.integer("work ended", 1, 9)), holidays)
+        first = working_day(last - timedelta(days=draws.integer("work lasted", 0, 27)), holidays)
         return _Occasion(first, last, named=False)
-    day = working_day(setting.issued - timedelta(days=draws.integer("delivered", 0, _DELIVERED_BEFORE_DAYS)))
+    delivered = setting.issued - timedelta(days=draws.integer("delivered", 0, _DELIVERED_BEFORE_DAYS))
+    day = working_day(delivered, holidays)
     return _Occasion(day, day, named=False)
 
 

@@ -167,6 +167,8 @@ class Invoice:
     """`invoice` or `receipt`."""
     number: str
     issue_date: date
+    issue_time: str | None
+    """`HH:MM` as a till prints it; None on an invoice."""
     due_date: date | None
     service_from: date | None
     service_to: date | None

@@ -16,6 +16,9 @@ _SLOTS = 10_000
 _SLOT_STEPS = (3_137, 4_519, 6_151, 7_283, 8_861)
 """Coprime to 10,000: multiplying by one visits every slot once."""
 
+_OPENS, _CLOSES = (7, 10), (19, 22)
+"""Hours between which a shop opens, and closes."""
+
 _FIRST_DAY = date(2009, 1, 1)
 """Day 0 of running numbers."""
 
@@ -40,11 +43,21 @@ def document_number(company: Draws, language: str, kind: str, issued: date, inde
     at the end (`RE-2024-0717341-2`), as numbers of a second till or branch do.
     """
     prefix = company.choice(f"{kind} prefix", _PREFIXES[kind][language])
-    step, start = company.choice("slot step", _SLOT_STEPS), company.integer("slot start", 0, _SLOTS - 1)
-    slot = f"{(index * step + start) % _SLOTS:04d}"
-    body = company.choice(f"{kind} notation", _NOTATIONS)(issued, slot)
+    body = company.choice(f"{kind} notation", _NOTATIONS)(issued, f"{_slot(company, index):04d}")
     lap = index // _SLOTS
     return f"{prefix}{body}-{lap}" if lap else f"{prefix}{body}"
+
+
+def till_time(company: Draws, index: int) -> str:
+    """Time of the sale (`HH:MM`) within the shop's hours, later for a higher number of the same day."""
+    opens, closes = company.integer("opens", *_OPENS), company.integer("closes", *_CLOSES)
+    hour, minute = divmod(opens * 60 + _slot(company, index) * (closes - opens) * 60 // _SLOTS, 60)
+    return f"{hour:02d}:{minute:02d}"
+
+
+def _slot(company: Draws, index: int) -> int:
+    step, start = company.choice("slot step", _SLOT_STEPS), company.integer("slot start", 0, _SLOTS - 1)
+    return (index * step + start) % _SLOTS
 
 
 def _running(issued: date, slot: str) -> str:

@@ -17,7 +17,7 @@ from docgen_core.packs.contract import Row, RunView
 from docgen_core.packs.invoice import identity, numbering
 from docgen_core.packs.invoice.arithmetic import Computation, Discount, Sale, compute, prepay
 from docgen_core.packs.invoice.billing import Offer, Setting, compose
-from docgen_core.packs.invoice.calendar_days import issue_date
+from docgen_core.packs.invoice.calendar_days import till_issue_date, working_issue_date
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, Facts, Jurisdiction
 from docgen_core.packs.invoice.layouts import LAYOUTS
 from docgen_core.packs.invoice.model import Identity, Invoice, Payment
@@ -124,7 +124,11 @@ def _invoice(run: RunView, index: int, company: Company, kind: str, look: Identi
     home = company.resident
     buyer, relation = customer_of(home, company.company_id, company.size_class, draws)
     billed = kind == INVOICE
-    issued = issue_date(draws, company.founded_year)
+    issued = (
+        working_issue_date(draws, company.founded_year, jurisdiction.holidays)
+        if billed
+        else till_issue_date(draws, company.founded_year, jurisdiction.closed)
+    )
     order = compose(
         _offer(run, company),
         Setting(
@@ -150,6 +154,7 @@ def _invoice(run: RunView, index: int, company: Company, kind: str, look: Identi
         kind=kind,
         number=numbering.document_number(habits, _language(jurisdiction), kind, issued, index),
         issue_date=issued,
+        issue_time=None if billed else numbering.till_time(habits, index),
         due_date=terms.due if billed else None,
         service_from=order.service_from,
         service_to=order.service_to,

@@ -155,6 +155,7 @@ INVOICE_COLUMNS: tuple[Column, ...] = (
     _text("rounding_policy", "Where tax is rounded: per_line or per_bucket."),
     _text("number", "Number of the document, unique for its seller."),
     _of(pa.date32(), "issue_date", "Date of the document."),
+    _text("issue_time", "Time of the sale, HH:MM; receipts only.", optional=True),
     _of(pa.date32(), "due_date", "Day by which the amount due is to be paid.", optional=True),
     _of(pa.date32(), "service_from", "First day of delivery or service.", optional=True),
     _of(pa.date32(), "service_to", "Last day of delivery or service.", optional=True),

@@ -152,6 +152,7 @@ def make_invoice() -> InvoiceMaker:
             kind="invoice",
             number="RE-1",
             issue_date=date(2024, 3, 5),
+            issue_time=None,
             due_date=date(2024, 4, 4),
             service_from=date(2024, 3, 1),
             service_to=date(2024, 3, 4),

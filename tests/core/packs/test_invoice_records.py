@@ -9,12 +9,15 @@ from datetime import date
 
 import pytest
 
+from docgen_core.draws import Draws
 from docgen_core.errors import RecordRefused
 from docgen_core.packs.contract import RunView
 from docgen_core.packs.invoice import record
+from docgen_core.packs.invoice.calendar_days import till_issue_date
+from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
 from docgen_core.packs.invoice.layouts import LAYOUTS
 from docgen_core.packs.invoice.model import Invoice, LineKind
-from docgen_core.packs.invoice.numbering import document_number
+from docgen_core.packs.invoice.numbering import document_number, till_time
 from docgen_core.packs.invoice.reconcile import reconcile
 from docgen_core.runs.selection import Selection
 
@@ -71,16 +74,56 @@ def test_numbers_stay_unique_however_long_the_run(run: RunView) -> None:
     assert len(numbers) == 45_000
 
 
-def test_days_are_working_days_within_the_window_and_in_order(invoices: list[Invoice]) -> None:
+def test_days_lie_within_the_window_and_in_order(invoices: list[Invoice]) -> None:
     for invoice in invoices:
         assert date(2023, 1, 2) <= invoice.issue_date <= date(2025, 12, 31)
-        assert invoice.issue_date.weekday() < 5
         assert invoice.service_from is not None
         assert invoice.service_to is not None
         assert invoice.service_from <= invoice.service_to <= invoice.issue_date
         if invoice.kind == "invoice":
             assert invoice.due_date is not None
             assert 0 <= (invoice.due_date - invoice.issue_date).days <= 62
+
+
+def test_invoices_are_written_and_delivered_on_working_days(invoices: list[Invoice]) -> None:
+    holidays = {"DE": {"01-01", "10-03", "12-25"}, "US": {"01-01", "07-04", "12-25"}, "JP": {"01-01", "01-02", "01-03"}}
+    billed = [invoice for invoice in invoices if invoice.kind == "invoice"]
+    for invoice in billed:
+        days = {invoice.issue_date}
+        if invoice.billing_model in ("per_unit", "hourly", "flat") and invoice.service_from == invoice.service_to:
+            days |= {invoice.service_from}  # type: ignore[arg-type]
+        for day in days:
+            assert day.weekday() < 5
+            assert f"{day:%m-%d}" not in holidays[invoice.jurisdiction]
+    weekdays = Counter(invoice.issue_date.weekday() for invoice in billed)
+    assert max(weekdays.values()) < 1.4 * min(weekdays.values())
+
+
+def test_receipts_are_given_on_every_day_of_the_week_and_on_saturdays_most(invoices: list[Invoice]) -> None:
+    receipts = [invoice for invoice in invoices if invoice.kind == "receipt"]
+    weekdays = Counter(receipt.issue_date.weekday() for receipt in receipts)
+    assert set(weekdays) == set(range(7))
+    assert weekdays.most_common(1)[0][0] == 5
+    shut = {"US": "12-25", "JP": "01-01"}
+    assert all(f"{receipt.issue_date:%m-%d}" != shut[receipt.jurisdiction] for receipt in receipts)
+
+
+@pytest.mark.parametrize("country", ["US", "JP"])
+def test_a_shop_is_never_open_on_the_days_it_is_shut(country: str) -> None:
+    closed = JURISDICTIONS[country].closed
+    for number in range(3_000):
+        day = till_issue_date(Draws("till", number), 1990, closed)
+        assert (day.month, day.day) not in closed
+
+
+def test_receipts_tell_the_time_and_numbers_of_a_day_grow_with_it(run: RunView, invoices: list[Invoice]) -> None:
+    for invoice in invoices:
+        assert (invoice.issue_time is None) == (invoice.kind == "invoice")
+        assert invoice.issue_time is None or re.fullmatch(r"(0[7-9]|1\d|2[01]):[0-5]\d", invoice.issue_time)
+    habits, day = record.Company.of(run.catalogue.company(5)).draws, date(2024, 5, 4)
+    sold = [(document_number(habits, "ja", "receipt", day, i), till_time(habits, i)) for i in range(10_000)]
+    assert [time for _, time in sorted(sold)] == sorted(time for _, time in sold)
+    assert len({time for _, time in sold}) > 300
 
 
 def test_a_product_stands_once_on_a_document_or_once_for_each_day_or_period(invoices: list[Invoice]) -> None:

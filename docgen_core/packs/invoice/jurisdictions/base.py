@@ -16,6 +16,7 @@ from typing import Protocol
 from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy
 from docgen_core.packs.invoice.arithmetic import Tax
+from docgen_core.packs.invoice.calendar_days import MonthDay
 from docgen_core.packs.invoice.model import Registration, TaxLine
 from docgen_core.packs.invoice.places import Place
 
@@ -54,6 +55,11 @@ class Jurisdiction(Protocol):
     """`A4` or `Letter`."""
     month_units: frozenset[str]
     """Units that are the month itself; a quantity in one says how many months a period has."""
+
+    holidays: frozenset[MonthDay]
+    """Public holidays of a fixed day; offices neither work nor write then."""
+    closed: frozenset[MonthDay]
+    """Days on which a shop is shut; its week has seven days."""
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """An invented address in the town, in the form of the country's post."""

@@ -47,6 +47,8 @@ class Germany:
     locale = "de-DE"
     paper = "A4"
     month_units = frozenset(("Monat", "Mon."))
+    holidays = frozenset(((1, 1), (5, 1), (10, 3), (12, 25), (12, 26)))
+    closed = holidays
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """Street and number, postcode and town."""

@@ -46,6 +46,10 @@ class Japan:
     locale = "ja-JP"
     paper = "A4"
     month_units = frozenset(("か月", "月"))
+    holidays = frozenset(
+        ((1, 1), (1, 2), (1, 3), (2, 11), (2, 23), (4, 29), (5, 3), (5, 4), (5, 5), (8, 11), (11, 3), (11, 23))
+    )
+    closed = frozenset(((1, 1),))
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """〒, then from prefecture to block, then a building."""

@@ -66,6 +66,8 @@ class UnitedStates:
     locale = "en-US"
     paper = "Letter"
     month_units = frozenset(("month", "mo"))
+    holidays = frozenset(((1, 1), (6, 19), (7, 4), (12, 25)))
+    closed = frozenset(((12, 25),))
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """Number and street, suite, then city, state and ZIP code."""

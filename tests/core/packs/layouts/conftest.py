@@ -235,6 +235,7 @@ def build(
         kind="receipt" if receipt else "invoice",
         number={"de-DE": "RE-2024-00815", "en-US": "INV-10482", "ja-JP": "SK-2024-0317"}[locale],
         issue_date=date(2024, 3, 5),
+        issue_time="14:07" if receipt else None,
         due_date=None if receipt else date(2024, 4, 4),
         service_from=None if receipt else date(2024, 2, 1),
         service_to=None if receipt else date(2024, 2, 29),

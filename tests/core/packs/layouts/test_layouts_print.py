@@ -38,7 +38,7 @@ def missing(document, required):
 
 
 def required_cells(invoice):
-    on_document = IN_EVERY_LAYOUT | (set() if invoice.kind == "receipt" else ON_INVOICES)
+    on_document = IN_EVERY_LAYOUT | ({"issue_time"} if invoice.kind == "receipt" else ON_INVOICES)
     yield from (("invoices", "1", column) for column in sorted(on_document))
     for line in invoice.lines:
         yield from (("line_items", str(line.number), column) for column in sorted(ON_EVERY_LINE))
