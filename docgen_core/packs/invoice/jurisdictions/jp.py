@@ -32,7 +32,7 @@ _NET_DAYS = (30, 45, 60)
 _CLOSINGS = (
     "毎度ありがとうございます。",
     "お振込手数料は貴社にてご負担くださいますようお願い申し上げます。",
-    "平素は格別のお引き立てを賜り、厚く御礼申し上げます。",
+    "ご不明な点がございましたら、お手数ですがご連絡ください。",
     "",
 )
 
@@ -116,7 +116,7 @@ class Japan:
         whole_month = first.day == 1 and last == date(first.year, first.month, monthrange(first.year, first.month)[1])
         if whole_month:
             return f"{first.year}年{first.month}月分"
-        return f"期間 {self._day(first)}~{self._day(last)}"
+        return f"期間 {self._day(first)}～{self._day(last)}"
 
     def delivery(self, day: date) -> str:
         """The day of delivery."""

@@ -132,7 +132,7 @@ class UnitedStates:
         days = draws.weighted("net days", _NET_DAYS)
         due = issued + timedelta(days=days)
         if not days:
-            return Terms("Due on receipt", due)
+            return Terms("Due upon receipt", due)
         options = (f"Net {days}", f"Net {days} days", f"Payment due within {days} days of invoice date")
         return Terms(draws.choice("terms", options), due)
 
@@ -158,15 +158,15 @@ class UnitedStates:
 
     def work(self, day: date) -> str:
         """The day of work."""
-        return f"Performed {self._day(day)}"
+        return f"Service date {self._day(day)}"
 
     def band(self, above: Decimal, up_to: Decimal | None, unit: str) -> str:
         """What stands in a tier's line."""
         low = locales.number(above, self.locale)
         if up_to is None:
-            return f"Tier over {low} {unit}"
+            return f"Over {low} {unit}"
         high = locales.number(up_to, self.locale)
-        return f"Tier up to {high} {unit}" if above == 0 else f"Tier over {low} up to {high} {unit}"
+        return f"First {high} {unit}" if above == 0 else f"Over {low} to {high} {unit}"
 
     def _day(self, day: date) -> str:
         return locales.date_text(day, self.locale, "MM/dd/y")

@@ -33,6 +33,8 @@ PERCENTS = frozenset({"discount_percent", "document_discount_percent", "tax_rate
 
 NOTHING = Markup("")
 MINUS = Markup("−")
+DELIVERING = "per_unit"
+"""Billing model of those who sell goods; the others' documents are for services."""
 REDUCED = "AA"
 """Tax category of a reduced rate."""
 
@@ -137,11 +139,13 @@ class Sheet:
                 yield self.w[name], value
 
     def _service(self) -> Iterator[Labelled]:
+        what = "delivery" if self.invoice.billing_model == DELIVERING else "service"
         first, last = self.inv["service_from"], self.inv["service_to"]
         if first and last and first != last:
-            yield self.w["service_period"], self.inv("service_from") + Markup(" – ") + self.inv("service_to")
+            between = Markup("{}").format(self.w["range"])
+            yield self.w[f"{what}_period"], self.inv("service_from") + between + self.inv("service_to")
         elif first or last:
-            yield self.w["service_date"], self.inv("service_from" if first else "service_to")
+            yield self.w[f"{what}_date"], self.inv("service_from" if first else "service_to")
 
     def registrations(self, role: str) -> Iterator[Labelled]:
         """(label, value) of each tax or company number of the `seller` or `buyer`."""

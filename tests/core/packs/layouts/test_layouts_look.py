@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from docgen_core.packs.invoice.layouts import LAYOUTS, logo, render_page, sheet, tape
 from docgen_core.packs.invoice.words import wordings, words_for
+from docgen_core.render import fonts
 
 LANGUAGES = ("en", "de", "ja")
 PAPERS = [(layout, paper) for layout, info in LAYOUTS.items() for paper in info.papers if paper != "receipt"]
@@ -50,6 +51,36 @@ class TestWords:
                 for model in ("per_unit", "hourly"):
                     render_page(dataclasses.replace(invoice, billing_model=model))
         assert set(wordings("en")) == asked
+
+    @pytest.mark.parametrize("locale", ["de-DE", "en-US", "ja-JP"])
+    def test_goods_are_delivered_and_services_rendered(self, sample, locale):
+        goods = sample(locale, "letter")
+        words = words_for(locale[:2], goods.identity.logo_seed)
+        for model, what in (("per_unit", "delivery"), ("hourly", "service")):
+            period = dataclasses.replace(goods, billing_model=model)
+            day = dataclasses.replace(period, service_from=period.service_to)
+            for invoice, word in ((period, f"{what}_period"), (day, f"{what}_date")):
+                ((label, _),) = sheet.Sheet(invoice).facts("service")
+                assert label == words[word]
+
+    def test_japanese_periods_have_their_own_sign(self, sample):
+        ((_, japanese),) = sheet.Sheet(sample("ja-JP", "letter", date_style="y/MM/dd")).facts("service")
+        ((_, american),) = sheet.Sheet(sample("en-US", "letter", date_style="MM/dd/y")).facts("service")
+        assert japanese.striptags() == "2024/02/01～2024/02/29"
+        assert american.striptags() == "02/01/2024 – 02/29/2024"
+
+    def test_every_face_draws_the_words(self):
+        for language in LANGUAGES:
+            fonts.check("".join(text for options in wordings(language).values() for text in options))
+
+    def test_americans_are_not_addressed_before_the_table(self, sample):
+        for layout in ("letter", "boxed"):
+            body = render_page(sample("en-US", layout)).body
+            assert "greeting" not in body
+            assert "<p></p>" not in body
+        told = " ".join(text for options in wordings("en").values() for text in options)
+        for british in ("supply", "Your order", "charge you", "invoice you", "Tel."):
+            assert british not in told
 
     def test_tax_is_added_only_where_there_is_some(self, sample):
         seed = next(seed for seed in range(20) if words_for("de", seed)["plus"])
