@@ -4,10 +4,9 @@ Fifty threads, each with a store of its own, claim and complete every unit of a 
 in between: the most that workers can get into each other's way. Counted by the service's own rule:
 on DynamoDB units of 4 KiB read strongly and 1 KiB written, refused conditional writes included; on
 Firestore documents; on the others rows. On DynamoDB the count is held against the capacity that the
-server itself reports. Renewals come with time, not with units, and are counted apart: one of each
-kind of a lease held for a third of its length.
+server itself reports. Renewals come with time, not with units: one is counted apart.
 
-The servers are those of the tests (tests/servers). Run: `python bench/cost.py [--full] [--check]`:
+The servers are those of the tests (tests/servers). Run: `python bench/cost.py [STORE …] [--full] [--check]`:
 1,000 and 10,000 units; with `--full` also 100,000, and 1,000,000 counted in memory by DynamoDB's rule.
 With `--check` a missed goal exits with 1.
 """
@@ -22,7 +21,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from rich.table import Table
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "servers")]
 
-from state_servers import dynamodb_running, firestore_running  # noqa: E402
+from state_servers import StateServer, dynamodb_running, firestore_running  # noqa: E402
 
 from docgen_core.state import dynamodb, dynamodb_calls, open_state, prepare_state  # noqa: E402
 from docgen_core.state.cloud import RUN_AGE_SECONDS, new_token  # noqa: E402
@@ -42,6 +41,7 @@ from docgen_core.state.primitives import Change, Primitives, Segment  # noqa: E4
 from docgen_core.state.settings import Settings  # noqa: E402
 from docgen_core.state.store import SegmentStore  # noqa: E402
 
+STORES = ("memory", "sqlite", "dynamodb", "firestore")
 WORKERS = 50
 SMALL, LARGE, HUGE = (1_000, 10_000), 100_000, 1_000_000
 DIGEST = "0" * 64
@@ -300,31 +300,40 @@ def report_capacity(reported: Counter[str]) -> None:
         events.register(f"after-call.dynamodb.{operation}", note(name))
 
 
-def figures(full: bool, folder: Path) -> Iterator[Figure]:
+def figures(stores: Collection[str], full: bool, folder: Path) -> Iterator[Figure]:
     sizes = [*SMALL, *([LARGE] if full else [])]
     nothing: Counter[str] = Counter()
-    for units in [*sizes, *([HUGE] if full else [])]:
-        inner = primitives_of(f"memory://{uuid4()}")
-        yield measure("memory, by DynamoDB's rule", inner, DynamoRule(), units, age=RUN_AGE_SECONDS, reported=nothing)
-    for units in sizes:
-        inner = primitives_of(f"sqlite://{folder}/{units}.db")
-        yield measure("sqlite", inner, Rule(), units, age=0.0, reported=nothing)
-    with ExitStack() as stack:
-        servers = []
-        for start in (dynamodb_running, firestore_running):
-            place = folder / start.__name__
-            place.mkdir()
-            servers.append(stack.enter_context(start(place)))
-        for server in servers:
-            os.environ.update(server.environment)
-        reported: Counter[str] = Counter()
-        report_capacity(reported)
+    if "memory" in stores:
+        for units in [*sizes, *([HUGE] if full else [])]:
+            inner = primitives_of(f"memory://{uuid4()}")
+            name = "memory, by DynamoDB's rule"
+            yield measure(name, inner, DynamoRule(), units, age=RUN_AGE_SECONDS, reported=nothing)
+    if "sqlite" in stores:
         for units in sizes:
-            inner = primitives_of(f"dynamodb://bench-{units}?region=eu-west-1")
-            yield measure("dynamodb", inner, DynamoRule(), units, age=RUN_AGE_SECONDS, reported=reported)
-        for units in sizes:
-            inner = primitives_of(f"firestore://bench-{units}")
-            yield measure("firestore", inner, Rule(), units, age=RUN_AGE_SECONDS, reported=nothing)
+            inner = primitives_of(f"sqlite://{folder}/{units}.db")
+            yield measure("sqlite", inner, Rule(), units, age=0.0, reported=nothing)
+    if "dynamodb" in stores:
+        with served(dynamodb_running, folder):
+            reported: Counter[str] = Counter()
+            report_capacity(reported)
+            for units in sizes:
+                inner = primitives_of(f"dynamodb://bench-{units}?region=eu-west-1")
+                yield measure("dynamodb", inner, DynamoRule(), units, age=RUN_AGE_SECONDS, reported=reported)
+    if "firestore" in stores:
+        with served(firestore_running, folder):
+            for units in sizes:
+                inner = primitives_of(f"firestore://bench-{units}")
+                yield measure("firestore", inner, Rule(), units, age=RUN_AGE_SECONDS, reported=nothing)
+
+
+@contextmanager
+def served(start: Callable[[Path], AbstractContextManager[StateServer]], folder: Path) -> Iterator[None]:
+    """A server of the tests, known to the clients of this process."""
+    place = folder / start.__name__
+    place.mkdir()
+    with start(place) as server:
+        os.environ.update(server.environment)
+        yield
 
 
 def verdicts(figure: Figure) -> Iterator[tuple[str, bool]]:
@@ -342,9 +351,8 @@ def verdicts(figure: Figure) -> Iterator[tuple[str, bool]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
-    parser.add_argument(
-        "--full", action="store_true", help="also 100,000 units on each store (an hour), a million in memory"
-    )
+    parser.add_argument("stores", nargs="*", metavar="STORE", help=f"of {', '.join(STORES)}; all without any")
+    parser.add_argument("--full", action="store_true", help="also 100,000 units each, and a million in memory")
     options = parser.parse_args()
     console = Console()
     table = Table(
@@ -353,7 +361,7 @@ def main() -> int:
     table.title = f"Cost of a unit, {WORKERS} workers, claims one by one"
     all_met = True
     with tempfile.TemporaryDirectory() as name:
-        for figure in figures(options.full, Path(name)):
+        for figure in figures(options.stores or STORES, options.full, Path(name)):
             judged = list(verdicts(figure))
             all_met = all_met and all(met for _, met in judged)
             table.add_row(

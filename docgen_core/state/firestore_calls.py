@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from google.api_core import exceptions
+from google.api_core.retry import Retry
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
 from google.cloud.firestore import Client, DocumentReference, DocumentSnapshot
 from google.cloud.firestore_v1.bulk_batch import BulkWriteBatch
@@ -39,6 +40,9 @@ _PASSING = (
     exceptions.Unknown,
 )
 """What may be otherwise a moment later."""
+
+_ONCE: Any = Retry(predicate=lambda error: False)
+"""The client's own retries, switched off: whether to ask again is decided here. A query needs it said so."""
 
 _REFUSED_BY_CONDITION = (exceptions.AlreadyExists, exceptions.FailedPrecondition, exceptions.NotFound)
 
@@ -75,7 +79,7 @@ class Database:
         """The documents, in the order asked for, by strong reads."""
 
         def read() -> dict[str, Snapshot]:
-            snapshots = self.client.get_all(list(references), retry=None, timeout=ANSWER_SECONDS)
+            snapshots = self.client.get_all(list(references), retry=_ONCE, timeout=ANSWER_SECONDS)
             return {snapshot.reference.path: snapshot for snapshot in snapshots}
 
         found = self._call(read)
@@ -83,7 +87,7 @@ class Database:
 
     def query(self, query: Any) -> list[Snapshot]:
         """All that a query finds, by a strong read."""
-        return self._call(lambda: list(query.stream(retry=None, timeout=ANSWER_SECONDS)))
+        return self._call(lambda: list(query.stream(retry=_ONCE, timeout=ANSWER_SECONDS)))
 
     def write(self, writes: Sequence[Write]) -> tuple[list[bool], list[int]]:
         """Which writes were stored; and positions of those refused though an earlier request may have stored them."""
@@ -119,7 +123,7 @@ class _Writing:
         batch = BulkWriteBatch(self._database.client)
         for position in open_:
             self._add(batch, self._writes[position])
-        answer = batch.commit(retry=None, timeout=ANSWER_SECONDS)
+        answer = batch.commit(retry=_ONCE, timeout=ANSWER_SECONDS)
         for position, status in zip(open_, answer.status, strict=True):
             if not status.code:
                 self._stored[position] = True

@@ -15,6 +15,7 @@ from google.cloud.firestore_admin_v1 import Field, FirestoreAdminClient, UpdateF
 from google.cloud.firestore_admin_v1.services.firestore_admin.transports import FirestoreAdminGrpcTransport
 from google.cloud.firestore_admin_v1.types import GetFieldRequest
 from google.cloud.firestore_v1.bulk_batch import BulkWriteBatch
+from google.cloud.firestore_v1.query import Query
 from google.longrunning.operations_pb2 import Operation
 
 from docgen_core.errors import StateUnusable, StorageFailed
@@ -73,6 +74,29 @@ def test_a_write_that_failed_on_the_way_is_ones_own_when_it_was_done(uri, distur
         assert store.fail_unit(leases[0], "it broke") is UnitState.FAILED
         disturb(error, done=done)
         assert not store.create_run(_marker())[1]
+
+
+@pytest.mark.parametrize("error", PASSING)
+def test_a_query_that_breaks_off_in_the_middle_is_asked_again(uri, monkeypatch, error):
+    ask, broken = Query._get_stream_iterator, []
+
+    def breaking(query, *args, **options):
+        answers, prefix = ask(query, *args, **options)
+        if broken:
+            return answers, prefix
+        broken.append(query)
+        return _broken_off(answers, error("by order")), prefix
+
+    with _planned(uri) as store:
+        store.claim_next_unit("r", "w", limit=3)
+        monkeypatch.setattr(Query, "_get_stream_iterator", breaking)
+        assert [unit.index for unit in store.units("r")] == [0, 1, 2]
+        assert broken
+
+
+def _broken_off(answers, error):
+    yield next(answers)
+    raise error
 
 
 def test_a_claim_that_a_peer_made_while_it_was_tried_again_is_the_peers(uri, disturb):
