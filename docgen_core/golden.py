@@ -130,12 +130,11 @@ class GoldenRun:
         return GoldenTable(self._reader, name)
 
 
-def open(run_id: str, blobs: BlobStore | str | None = None, *, prefix: str | None = None) -> GoldenRun:
+def open(run_id: str, blobs: BlobStore | str | None = None) -> GoldenRun:
     """The golden set of a run, or of catalogue VERSION under the id `catalogue-VERSION`.
 
-    `blobs` is a store or its URI; by default the one that `DOCGEN_BLOBS` names. `prefix` is where
-    the run's blobs stand, when it is not the usual `runs/<run_id>`. Raises `RunWithdrawn`,
-    `RunIncomplete` (no root manifest), `Damage` (naming the blob that is missing or changed).
+    `blobs` is a store or its URI; by default the one that `DOCGEN_BLOBS` names. Raises
+    `RunWithdrawn`, `RunIncomplete` (no root manifest), `Damage` (naming the blob that is missing or changed).
     """
     from docgen_core.export.reader import open_run
 
@@ -144,4 +143,4 @@ def open(run_id: str, blobs: BlobStore | str | None = None, *, prefix: str | Non
         from docgen_core.settings import load_settings
 
         blobs = open_blobs(load_settings(blobs=blobs).blobs)
-    return GoldenRun(open_run(run_id, blobs, prefix=prefix))
+    return GoldenRun(open_run(run_id, blobs))

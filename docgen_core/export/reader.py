@@ -7,7 +7,6 @@ a run's prefix (runs/verify.py).
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import Damage, RunIncomplete, UsageError
 from docgen_core.export.contract import Shard
-from docgen_core.runs.keys import default_prefix, unit_of
+from docgen_core.runs.keys import default_prefix, shard_table, unit_of
 from docgen_core.runs.manifest import BlobEntry, Part, PartEntry, Root, read_blob, read_part, read_root
 
 READ_AHEAD_BYTES = 16 * 1024 * 1024
@@ -107,19 +106,16 @@ class RunReader:
         return Shard(entry.unit, key, entry.blob.sha256, data, file)
 
 
-def open_run(
-    run_id: str, blobs: BlobStore, *, prefix: str | None = None, units: Collection[int] | None = None
-) -> RunReader:
+def open_run(run_id: str, blobs: BlobStore, *, units: Collection[int] | None = None) -> RunReader:
     """The run's tables, every shard known to be there with the size that was sealed.
 
-    `prefix` is where the run's blobs stand, when it is not the usual `runs/<run_id>`. Raises
-    `RunWithdrawn`, `RunIncomplete` (no root), `Damage` (naming the key), `UsageError` (a unit
-    the run does not have).
+    Raises `RunWithdrawn`, `RunIncomplete` (no root), `Damage` (naming the key), `UsageError` (a
+    unit the run does not have).
     """
-    prefix = default_prefix(run_id) if prefix is None else prefix.strip("/")
+    prefix = default_prefix(run_id)
     root = read_root(blobs, prefix)
     if root.run_id != run_id:
-        raise UsageError(f"the blobs under {prefix!r} are those of run {root.run_id!r}, not of {run_id!r}")
+        raise Damage(f"the root under {prefix!r} is that of run {root.run_id!r}, not of {run_id!r}; restore it")
     parts = _parts(root, units)
     entries = [
         entry
@@ -176,12 +172,10 @@ def _parts(root: Root, units: Collection[int] | None) -> list[PartEntry]:
 
 
 def _shards_of(prefix: str, part: Part) -> Iterator[ShardEntry]:
-    form = re.compile(rf"{re.escape(prefix)}/golden/([^/]+)/[^/]+\.parquet")
     seen: dict[str, str] = {}
     for blob in part.blobs:
-        if (found := form.fullmatch(blob.key)) is None:
+        if (table := shard_table(prefix, blob.key)) is None:
             continue
-        table = found[1]
         if table in seen:
             raise Damage(f"the part of unit {part.unit} names two shards of {table!r}: {seen[table]!r}, {blob.key!r}")
         seen[table] = blob.key

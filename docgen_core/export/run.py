@@ -38,7 +38,6 @@ def export_run(
     blobs: BlobStore,
     sink: GoldenSink,
     units: Collection[int] | None = None,
-    prefix: str | None = None,
     on_table: Callable[[str, int], None] | None = None,
 ) -> ExportReport:
     """Make the sink hold exactly the run's golden rows, or those of `units` alone.
@@ -52,7 +51,7 @@ def export_run(
     """
     check_name(run_id, "run id")
     try:
-        report = _replace(run_id, blobs, sink, units, prefix, on_table)
+        report = _replace(run_id, blobs, sink, units, on_table)
         sink.register()
         # Withdrawn meanwhile: whoever withdrew may have looked before the rows were published.
         refuse_withdrawn(blobs, run_id)
@@ -70,10 +69,9 @@ def _replace(
     blobs: BlobStore,
     sink: GoldenSink,
     units: Collection[int] | None,
-    prefix: str | None,
     on_table: Callable[[str, int], None] | None,
 ) -> ExportReport:
-    reader = open_run(run_id, blobs, prefix=prefix, units=units)
+    reader = open_run(run_id, blobs, units=units)
     if reader.root.kind != "documents":
         raise UsageError(f"run {run_id!r} built a catalogue; export a documents run, or read it with golden.open")
     rows: dict[str, int] = {}

@@ -16,7 +16,7 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import sha256_hex
 from docgen_core.errors import BlobMissing, Damage, RunIncomplete, UsageError
 from docgen_core.packs.contract import Row
-from docgen_core.runs.keys import catalogue_run_id, default_prefix, part_key, root_key
+from docgen_core.runs.keys import catalogue_run_id, default_prefix, part_key, root_key, shard_table
 from docgen_core.runs.manifest import (
     Part,
     PartEntry,
@@ -123,8 +123,8 @@ class PinnedView:
     def _table(self, unit: int, name: str) -> tuple[pa.Table, list[int]]:
         held = self._range(unit)
         if name not in held.tables:
-            shard = f"{self.plan.prefix}/golden/{name}/"
-            entry = next((entry for entry in held.part.blobs if entry.key.startswith(shard)), None)
+            prefix = self.plan.prefix
+            entry = next((entry for entry in held.part.blobs if shard_table(prefix, entry.key) == name), None)
             if entry is None:
                 raise UsageError(f"catalogue {self.version!r} has no table {name!r}")
             table = decode_shard(entry.key, read_blob(self._blobs, entry))

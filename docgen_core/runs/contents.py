@@ -13,7 +13,7 @@ import pyarrow as pa
 from docgen_core.errors import Damage
 from docgen_core.golden import CORE_TABLES
 from docgen_core.packs import load_pack
-from docgen_core.runs.keys import document_id, shard_key
+from docgen_core.runs.keys import document_id, is_document, shard_key, shard_table
 from docgen_core.runs.manifest import BlobEntry, Part, Plan
 from docgen_core.runs.shards import decode_shard
 
@@ -26,7 +26,7 @@ def check_unit_contents(plan: Plan, part: Part, shards: Mapping[str, bytes]) -> 
     schemas = _schemas(plan)
     tables: dict[str, pa.Table] = {}
     for name in part.rows:
-        entry = next((entry for entry in part.blobs if f"/golden/{name}/" in entry.key), None)
+        entry = _shard_of(plan, part, name)
         if entry is None:
             yield shard_key(plan.prefix, name, part.unit), f"the part counts rows of {name!r} and names no shard"
             continue
@@ -39,8 +39,8 @@ def check_unit_contents(plan: Plan, part: Part, shards: Mapping[str, bytes]) -> 
             yield entry.key, f"{tables[name].num_rows} rows, its part counts {part.rows[name]}"
     if schemas is not None and set(part.rows) != set(schemas):
         yield shard_key(plan.prefix, "", part.unit), f"tables {sorted(part.rows)}, declared {sorted(schemas)}"
-    if plan.kind == "documents" and "documents" in tables:
-        yield from _check_documents(plan, part, tables)
+    if plan.kind == "documents" and "documents" in tables and (shard := _shard_of(plan, part, "documents")):
+        yield from _check_documents(plan, part, shard.key, tables)
 
 
 def _schemas(plan: Plan) -> Mapping[str, pa.Schema] | None:
@@ -51,14 +51,18 @@ def _schemas(plan: Plan) -> Mapping[str, pa.Schema] | None:
     return pack.catalogue_tables if plan.kind == "catalogue" else {**CORE_TABLES, **pack.tables}
 
 
-def _check_documents(plan: Plan, part: Part, tables: Mapping[str, pa.Table]) -> Iterator[Complaint]:
-    key = next(entry.key for entry in part.blobs if "/golden/documents/" in entry.key)
+def _shard_of(plan: Plan, part: Part, table: str) -> BlobEntry | None:
+    return next((entry for entry in part.blobs if shard_table(plan.prefix, entry.key) == table), None)
+
+
+def _check_documents(plan: Plan, part: Part, key: str, tables: Mapping[str, pa.Table]) -> Iterator[Complaint]:
+    """Complaints about the unit's rows of `documents`, whose shard stands under `key`, and about its files."""
     rows = tables["documents"].to_pylist()
     stream = plan.documents_spec.stream
     expected = [document_id(stream, index) for index in plan.unit_range(part.unit)]
     if [row["document_id"] for row in rows] != expected:
         yield key, f"its documents are not {expected[0]} to {expected[-1]}, each once and in order"
-    files = {entry.key: entry for entry in part.blobs if "/documents/" in entry.key and "/golden/" not in entry.key}
+    files = {entry.key: entry for entry in part.blobs if is_document(plan.prefix, entry.key)}
     for row in rows:
         entry = files.pop(row["key"], None)
         if entry != BlobEntry(key=row["key"], sha256=row["sha256"], bytes=row["bytes"]):

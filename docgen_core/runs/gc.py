@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import RunIncomplete, RunWithdrawn
-from docgen_core.runs.keys import SEALED, WITHDRAWN, default_prefix, is_attempt
+from docgen_core.runs.keys import SEALED, WITHDRAWN, default_prefix, is_attempt, is_name
 from docgen_core.runs.manifest import iter_parts, read_root
 
 DAY_SECONDS = 86_400.0
@@ -82,9 +82,14 @@ def _old_temporaries(blobs: BlobStore, before: float) -> Iterator[Garbage]:
             yield Garbage(temporary.name, temporary.size, "temporary")
 
 
+def _marked(blobs: BlobStore, markers: str) -> Iterator[str]:
+    """Prefixes of the runs that have such a marker; what a desktop or a browser of buckets left there names none."""
+    names = (info.key.removeprefix(markers) for info in blobs.iter_keys(markers))
+    yield from (default_prefix(name) for name in names if is_name(name))
+
+
 def _leftovers(blobs: BlobStore) -> Iterator[Garbage]:
-    for marker in blobs.iter_keys(SEALED):
-        prefix = default_prefix(marker.key.removeprefix(SEALED))
+    for prefix in _marked(blobs, SEALED):
         attempts = [info for info in blobs.iter_keys(f"{prefix}/") if is_attempt(prefix, info.key)]
         if not attempts:
             continue
@@ -99,7 +104,6 @@ def _leftovers(blobs: BlobStore) -> Iterator[Garbage]:
 
 
 def _withdrawn_blobs(blobs: BlobStore) -> Iterator[Garbage]:
-    for tombstone in blobs.iter_keys(WITHDRAWN):
-        prefix = default_prefix(tombstone.key.removeprefix(WITHDRAWN))
+    for prefix in _marked(blobs, WITHDRAWN):
         for info in blobs.iter_keys(f"{prefix}/"):
             yield Garbage(info.key, info.size, "withdrawn")

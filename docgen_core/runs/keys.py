@@ -1,6 +1,7 @@
 """Where a run's blobs stand, and what a run may be called. The only place that spells keys.
 
-Writers use these names; readers take keys from the manifest and never guess them.
+Writers use these names; readers take keys from the manifest and never guess them. A run's place
+follows from its id alone (decision 0011).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from docgen_core.errors import UsageError
 
 RUNS = "runs"
-"""Default parent of a documents run's prefix."""
+"""Parent of every documents run's prefix."""
 CATALOGUES = "catalogue"
 """Parent of every catalogue's prefix."""
 CATALOGUE_RUN = "catalogue-"
@@ -27,14 +28,19 @@ _RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _UNIT = r"unit-(?P<unit>\d{6})"
 _OF_UNIT = re.compile(
     rf"documents/{_UNIT}/[^/]+"
-    rf"|golden/[^/]+/{_UNIT.replace('unit>', 'shard>')}(?P<g1>\.g\d+)?\.parquet"
+    rf"|golden/(?P<table>[^/]+)/{_UNIT.replace('unit>', 'shard>')}(?P<g1>\.g\d+)?\.parquet"
     rf"|manifest/{_UNIT.replace('unit>', 'part>')}(?P<g2>\.g\d+)?\.json"
 )
 
 
+def is_name(name: str) -> bool:
+    """Whether it can name a run or a catalogue."""
+    return _RUN_ID.fullmatch(name) is not None and ".." not in name
+
+
 def check_name(name: str, what: str) -> str:
     """The name itself. Raises `UsageError` when it cannot name a run or a catalogue."""
-    if not _RUN_ID.fullmatch(name) or ".." in name:
+    if not is_name(name):
         raise UsageError(
             f"{what} {name!r} is no name: lower-case letters, digits, '.', '_' and '-', beginning with a letter "
             "or digit, at most 100 characters, no '..' and no path"
@@ -50,27 +56,17 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
-def check_parent(parent: str) -> str:
-    """The parent prefix itself, without slashes at its ends. Raises `UsageError`."""
-    from docgen_core.blobs.keys import check_key
-
-    trimmed = check_key(parent.strip("/"))
-    if trimmed.split("/")[0] in (CATALOGUES, SEALED.strip("/"), WITHDRAWN.strip("/")):
-        raise UsageError(f"prefix {parent!r} is reserved; use another, such as {RUNS!r} or 'team/{RUNS}'")
-    return trimmed
-
-
 def catalogue_run_id(version: str) -> str:
     """Id of the run that builds a catalogue version."""
     return check_name(f"{CATALOGUE_RUN}{check_name(version, 'catalogue version')}", "run id")
 
 
-def default_prefix(run_id: str, parent: str = RUNS) -> str:
+def default_prefix(run_id: str) -> str:
     """Prefix of a run's blobs, without a slash at its end."""
     check_name(run_id, "run id")
     if run_id.startswith(CATALOGUE_RUN):
         return f"{CATALOGUES}/{run_id.removeprefix(CATALOGUE_RUN)}"
-    return f"{parent}/{run_id}"
+    return f"{RUNS}/{run_id}"
 
 
 def run_id_at(prefix: str) -> str:
@@ -121,11 +117,30 @@ def document_id(stream: str, index: int) -> str:
 
 def unit_of(prefix: str, key: str) -> int | None:
     """The unit that a key under the prefix belongs to by its form; None for a form no unit writes."""
-    found = _OF_UNIT.fullmatch(key.removeprefix(f"{prefix}/"))
+    found = _match(_OF_UNIT, prefix, key)
     return None if found is None else int(found["unit"] or found["shard"] or found["part"])
 
 
+def shard_table(prefix: str, key: str) -> str | None:
+    """The golden table whose shard stands under the key; None for what is no shard of the run at `prefix`."""
+    found = _match(_OF_UNIT, prefix, key)
+    return None if found is None else found["table"]
+
+
+def is_document(prefix: str, key: str) -> bool:
+    """Whether the key is that of a document's file of the run at `prefix`."""
+    found = _match(_OF_UNIT, prefix, key)
+    return found is not None and found["unit"] is not None
+
+
 def is_attempt(prefix: str, key: str) -> bool:
-    """Whether the key carries an attempt's generation: unnamed by a part, it is a superseded attempt."""
-    found = _OF_UNIT.fullmatch(key.removeprefix(f"{prefix}/"))
-    return found is not None and bool(found["g1"] or found["g2"])
+    """Whether the key carries an attempt's generation: unnamed by a part, it is a superseded attempt.
+
+    Only a catalogue's texts differ from attempt to attempt; a run of documents writes no such keys.
+    """
+    found = _match(_OF_UNIT, prefix, key)
+    return found is not None and bool(found["g1"] or found["g2"]) and prefix.startswith(f"{CATALOGUES}/")
+
+
+def _match(form: re.Pattern[str], prefix: str, key: str) -> re.Match[str] | None:
+    return form.fullmatch(key, len(prefix) + 1) if key.startswith(f"{prefix}/") else None

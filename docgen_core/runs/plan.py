@@ -21,9 +21,7 @@ from docgen_core.runs.catalogue_view import open_catalogue, refuse_missing_parts
 from docgen_core.runs.fingerprint import current_fingerprint
 from docgen_core.runs.keys import (
     MAX_UNITS,
-    RUNS,
     catalogue_run_id,
-    check_parent,
     check_run_id,
     default_prefix,
     plan_key,
@@ -67,7 +65,6 @@ class RunRequest:
     """Catalogue version."""
     pin: str | tuple[int, ...] = "root"
     """`root`, or the units of a catalogue that may still be built."""
-    prefix: str = RUNS
     unit_size: int | None = None
     """Documents to a unit; None follows from the number of documents."""
     pack: str = "invoice"
@@ -205,7 +202,7 @@ def _plan_of(marker: RunMarker) -> Plan:
 
 
 def _marker_of(state: StateStore, blobs: BlobStore, request: RunRequest) -> RunMarker:
-    run_id, parent = check_run_id(request.run_id), check_parent(request.prefix)
+    run_id = check_run_id(request.run_id)
     _check_number("documents", request.documents, 1, MAX_DOCUMENTS)
     _check_number("seed", request.seed, 0, MAX_SEED)
     unit_size = usual_unit_size(request.documents) if request.unit_size is None else request.unit_size
@@ -218,8 +215,7 @@ def _marker_of(state: StateStore, blobs: BlobStore, request: RunRequest) -> RunM
         selection=request.selection,
         catalogue=PinnedCatalogue(version=request.catalogue, pin=_pin(state, blobs, request)),
     )
-    prefix = default_prefix(run_id, parent)
-    return marker_for(run_id, RunKind.DOCUMENTS, prefix, spec.as_json(), request.documents, unit_size)
+    return marker_for(run_id, RunKind.DOCUMENTS, default_prefix(run_id), spec.as_json(), request.documents, unit_size)
 
 
 def _check_number(name: str, number: int, low: int, high: int) -> None:

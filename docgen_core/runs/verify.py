@@ -97,18 +97,16 @@ def verify_run(
     state: StateStore | None = None,
     deep: bool = False,
     units: Collection[int] | None = None,
-    prefix: str | None = None,
 ) -> Verification:
     """Compare everything under the run's prefix with its manifests, and those with the store.
 
     Sizes and presence; with `deep` every byte, the shards' schemas and rows too. With `units`, only
-    these are judged, and the run need not be sealed. `prefix` is for a run that stands elsewhere
-    and that no state store knows. Raises `RunUnknown`, `RunWithdrawn`, and `RunIncomplete` for a
-    run that was never sealed, or units that are not DONE.
+    these are judged, and the run need not be sealed. Raises `RunUnknown`, `RunWithdrawn`, and
+    `RunIncomplete` for a run that was never sealed, or units that are not DONE.
     """
     refuse_withdrawn(blobs, run_id)
     run = _known_run(run_id, state)
-    where = run.marker.prefix if run else (prefix or default_prefix(run_id))
+    where = run.marker.prefix if run else default_prefix(run_id)
     if run is None and not blobs.exists(sealed_key(run_id)) and not blobs.exists(plan_key(where)):
         raise RunUnknown(run_id)
     return _Verifier(run_id, where, blobs, state if run else None, run, deep, units).verify()

@@ -87,9 +87,10 @@ def test_a_catalogue_is_read_by_its_runs_id() -> None:
     assert golden.open("catalogue-v1", blobs).table("orders").num_rows == 2
 
 
-def test_another_prefix(blobs: MemoryBlobStore) -> None:
-    seal(blobs, "r3", orders_and_notes("r3"), prefix="team/runs/r3")
-    assert golden.open("r3", blobs, prefix="team/runs/r3").table("orders").num_rows == 2
+def test_a_run_copied_to_another_runs_place_is_damage(blobs: MemoryBlobStore) -> None:
+    blobs.put("runs/r3/manifest.json", blobs.get("runs/r1/manifest.json"))
+    with pytest.raises(Damage, match="that of run 'r1', not of 'r3'"):
+        golden.open("r3", blobs)
 
 
 def test_the_environment_names_the_blobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

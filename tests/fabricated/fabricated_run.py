@@ -53,9 +53,9 @@ def orders_and_notes(run_id: str, units: int = 2) -> Shards:
     }
 
 
-def seal(blobs: BlobStore, run_id: str, shards: Shards, *, prefix: str | None = None) -> Root:
+def seal(blobs: BlobStore, run_id: str, shards: Shards) -> Root:
     """Publish the shards as a run that is done; under an id that was sealed before, in its place."""
-    prefix = default_prefix(run_id) if prefix is None else prefix
+    prefix = default_prefix(run_id)
     units = len(next(iter(shards.values())))
     parts, totals = [], dict.fromkeys(sorted(shards), 0)
     for unit in range(units):

@@ -179,14 +179,6 @@ def test_leftovers_are_passed_over_and_counted(place: Place, blobs: BlobStore) -
     assert len(place.rows("orders")) == 3
 
 
-def test_a_run_under_another_prefix(place: Place, blobs: BlobStore) -> None:
-    seal(blobs, "r1", orders_and_notes("r1"), prefix="team/runs/r1")
-    export("r1", blobs, place, prefix="team/runs/r1")
-    assert len(place.rows("orders")) == 2
-    with pytest.raises(UsageError, match="those of run 'r1'"):
-        export("r2", blobs, place, prefix="team/runs/r1")
-
-
 def test_a_run_withdrawn_while_it_is_exported_is_not_left_behind(place: Place, blobs: BlobStore) -> None:
     seal(blobs, "r1", orders_and_notes("r1"))
     seal(blobs, "r2", orders_and_notes("r2"))

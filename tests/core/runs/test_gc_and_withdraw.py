@@ -12,7 +12,7 @@ from docgen_core.runs.gc import collect
 from docgen_core.runs.verify import verify_run
 from docgen_core.runs.withdraw import withdraw
 
-LEFTOVER = "runs/r1/golden/parcels/unit-000001.g2.parquet"
+LEFTOVER = "catalogue/v1/golden/goods/unit-000001.g2.parquet"
 
 
 def temporary(stage: Any, name: str) -> Path:
@@ -41,7 +41,8 @@ def test_superseded_attempts_of_sealed_runs_go_and_what_is_named_or_foreign_stay
     before = sealed.digests("")
     sealed.blobs.put(LEFTOVER, b"superseded")
     sealed.blobs.put("runs/r1/stray.txt", b"foreign: damage, not garbage")
-    sealed.blobs.put("runs/unsealed/golden/parcels/unit-000000.g1.parquet", b"may still be named")
+    sealed.blobs.put("runs/r1/golden/parcels/unit-000001.g2.parquet", b"no run of documents writes such a key")
+    sealed.blobs.put("catalogue/unsealed/golden/goods/unit-000000.g1.parquet", b"may still be named")
     looked = collect(sealed.blobs, dry_run=True)
     assert looked.keys == (LEFTOVER,) and looked.dry_run and sealed.blobs.exists(LEFTOVER)
     assert collect(sealed.blobs).keys == (LEFTOVER,)
@@ -56,6 +57,13 @@ def test_a_withdrawn_runs_blobs_go_on_request_and_its_tombstone_stays(sealed: An
     assert gone.removed > 20 and sealed.digests("runs/r1/") == {}
     assert sealed.blobs.exists("withdrawn/r1")
     assert verify_run("catalogue-v1", blobs=sealed.blobs, state=sealed.state, deep=True).ok
+
+
+@pytest.mark.parametrize("markers", ["sealed", "withdrawn"])
+def test_a_marker_that_names_no_run_is_passed_over(sealed: Any, markers: str) -> None:
+    sealed.blobs.put(f"{markers}/.DS_Store", b"left by a desktop")
+    sealed.blobs.put(LEFTOVER, b"superseded")
+    assert collect(sealed.blobs, withdrawn=True).keys == (LEFTOVER,)
 
 
 def test_what_was_never_there_cannot_be_withdrawn(sealed: Any) -> None:

@@ -82,6 +82,7 @@ def test_any_deleted_blob_is_found_and_named(sealed: Any, deep: bool, state: boo
         ),
         *("golden/parcels/unit-000003.parquet", "golden/other/unit-000000.parquet", "manifest/unit-000003.json"),
         "documents/unit-000000/.hidden",
+        "golden/parcels/unit-000000.g9.parquet",
     ],
 )
 def test_any_added_blob_is_found_and_named(sealed: Any, added: str) -> None:
@@ -102,12 +103,12 @@ def test_a_link_in_a_blobs_place_is_damage(sealed: Any, tmp_path: Path) -> None:
 
 
 def test_leftovers_are_told_apart_and_fine(sealed: Any) -> None:
-    leftovers = [f"{PREFIX}/golden/parcels/unit-000001.g2.parquet", f"{PREFIX}/manifest/unit-000001.g3.json"]
+    leftovers = ["catalogue/v1/golden/goods/unit-000001.g2.parquet", "catalogue/v1/manifest/unit-000001.g3.json"]
     for key in leftovers:
         sealed.blobs.put(key, b"superseded")
     temporary = Path(sealed.blobs.uri.removeprefix("file://")) / ".tmp" / "123-abc"
     temporary.write_bytes(b"half")
-    found = verify(sealed)
+    found = verify_run("catalogue-v1", blobs=sealed.blobs, state=sealed.state, deep=True)
     assert found.ok
     assert sorted(named(found, FindingKind.LEFTOVER)) == sorted(["123-abc", *leftovers])
     assert "3 leftovers" in found.summary
