@@ -113,22 +113,12 @@ def test_an_interrupt_hands_every_lease_back_and_the_same_command_goes_on(stocke
     is_sound(here, 24)
 
 
-class TestTwoAtOnce:
-    def test_commands_from_nothing_make_one_catalogue_and_one_run(
-        self, desk: Any, corpus: Any, order: tuple[str, ...]
-    ) -> None:
-        """Both plan, both build the catalogue, both work; the bytes are those of one worker alone."""
-        both = [desk.start(*order) for _ in range(2)]
-        said = [process.communicate() for process in both]
-        assert [process.returncode for process in both] == [0, 0], said
-        assert desk.digests("") == corpus.digests("")
-
-    def test_with_other_parameters_one_wins_and_the_other_is_told(self, stocked: Any) -> None:
-        both = [stocked.start("plan", "r1", "--documents", "3", "--seed", seed) for seed in ("1", "2")]
-        said = [process.communicate() for process in both]
-        assert sorted(process.returncode for process in both) == [0, 2]
-        (told,) = [err for _, err in said if err]
-        assert "run 'r1' was planned with other parameters (seed is" in told
+def test_of_two_plans_at_once_one_wins_and_the_other_is_told(stocked: Any) -> None:
+    both = [stocked.start("plan", "r1", "--documents", "3", "--seed", seed) for seed in ("1", "2")]
+    said = [process.communicate() for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2]
+    (told,) = [err for _, err in said if err]
+    assert "run 'r1' was planned with other parameters (seed is" in told
 
 
 def test_a_worker_that_is_killed_is_replaced_and_the_run_is_done(stocked: Any) -> None:
@@ -140,5 +130,5 @@ def test_a_worker_that_is_killed_is_replaced_and_the_run_is_done(stocked: Any) -
         worker.kill()
         _, err = process.communicate()
     assert process.returncode == 0, err
-    assert "1 of run 'r1''s workers were killed; starting as many" in err
+    assert "1 of run 'r1''s workers were killed" in err
     is_sound(here, 24)

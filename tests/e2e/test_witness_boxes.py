@@ -25,7 +25,6 @@ import pytest
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
 from docgen_core.packs.invoice.layouts import LAYOUTS
 
-CLEAN, FULL_CLEAN = 24, 200
 DPI = 150
 POINT = DPI / 72
 """Pixels."""
@@ -231,7 +230,7 @@ def scans(seen: list[Any]) -> list[tuple[Document, list[Sheet]]]:
 
 
 def test_there_is_enough_to_look_at(clean: list[Any], scans: list[Any], full_figures: bool) -> None:
-    assert len(clean) >= (FULL_CLEAN if full_figures else CLEAN)
+    assert len(clean) >= (200 if full_figures else 24)
     for looked_at in (clean, scans):
         assert {document.locale for document, _ in looked_at} == {each.locale for each in JURISDICTIONS.values()}
         assert sum(len(document.boxes) for document, _ in looked_at) > 30 * len(looked_at)
@@ -262,30 +261,31 @@ def test_every_value_has_visible_ink_inside_its_box(seen: list[Any]) -> None:
     assert not blank, f"{len(blank)}: {blank[:10]}"
 
 
+def complaints(document: Document, pages: list[Sheet], across: float = 0.0, up: float = 0.0) -> list[str] | None:
+    """What is wrong with the places of a document's isolated boxes, were all moved so far; None for too few."""
+    alone = [box for box in document.boxes if isolated_ink(pages[box.page - 1], box)]
+    found = [(box, isolated_ink(pages[box.page - 1], box.moved(across, up))) for box in alone]
+    inks = [ink for _, ink in found if ink is not None]
+    if len(inks) < FEW:
+        return None
+    wrong = [f"{document.id} {box}: {ink}" for box, ink in found if ink is not None and ink.inside < INSIDE]
+    beside = float(np.median([ink.across for ink in inks])), float(np.median([ink.down for ink in inks]))
+    if abs(beside[0]) > ACROSS_POINTS or abs(beside[1]) > DOWN_POINTS:
+        wrong.append(f"{document.id}: the ink is {beside} points from the middles of its boxes")
+    return wrong
+
+
 @pytest.mark.parametrize("condition", ["clean", "scans"])
 def test_ink_that_can_be_no_others_is_inside_its_box_and_in_its_middle(
     request: pytest.FixtureRequest, condition: str
 ) -> None:
-    looked_at = request.getfixturevalue(condition)
-    judged = 0
-    for document, pages in looked_at:
-        found = [(box, isolated_ink(pages[box.page - 1], box)) for box in document.boxes]
-        alone = [(box, ink) for box, ink in found if ink is not None]
-        judged += len(alone)
-        outside = [(document.id, box.name, box.text, ink) for box, ink in alone if ink.inside < INSIDE]
-        assert not outside, outside
-        if len(alone) >= FEW:
-            assert abs(np.median([ink.across for _, ink in alone])) < ACROSS_POINTS, document.id
-            assert abs(np.median([ink.down for _, ink in alone])) < DOWN_POINTS, document.id
-    assert judged > 5 * len(looked_at)
+    found = [complaints(document, pages) for document, pages in request.getfixturevalue(condition)]
+    judged = [wrong for wrong in found if wrong is not None]
+    assert len(judged) >= len(found) / 4, "a dense form has few that stand alone"
+    assert not [complaint for wrong in judged for complaint in wrong]
 
 
-@pytest.mark.parametrize(("across", "up"), [(3.0, 0.0), (-3.0, 0.0), (0.0, 4.0), (0.0, -4.0)])
+@pytest.mark.parametrize(("across", "up"), [(2.0, 0.0), (-2.0, 0.0), (0.0, 3.0), (0.0, -3.0)])
 def test_the_witness_sees_boxes_that_do_not_lie_on_their_ink(scans: list[Any], across: float, up: float) -> None:
-    astray = [
-        ink.inside < INSIDE
-        for document, pages in scans
-        for box in document.boxes
-        if isolated_ink(pages[box.page - 1], box) and (ink := isolated_ink(pages[box.page - 1], box.moved(across, up)))
-    ]
-    assert len(astray) > 10 and np.mean(astray) > 0.9
+    judged = [wrong for document, pages in scans if (wrong := complaints(document, pages, across, up)) is not None]
+    assert judged and all(judged)

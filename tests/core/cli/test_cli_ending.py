@@ -27,11 +27,11 @@ ENDINGS: dict[BaseException, tuple[int, str]] = {
     click.Abort(): (130, "docgen: interrupted"),
     OSError(errno.ENOSPC, "No space left on device", "/data/x"): (
         3,
-        "docgen: the disk refused a read or a write at /data/x: No space left on device; make room or fix the rights",
+        "docgen: the system refused at /data/x: No space left on device; make room, fix the rights or the path",
     ),
     PermissionError(errno.EACCES, "Permission denied"): (
         3,
-        "docgen: the disk refused a read or a write: Permission denied; make room or fix the rights",
+        "docgen: the system refused: Permission denied; make room, fix the rights or the path",
     ),
     typer.Exit(3): (3, ""),
 }
@@ -72,7 +72,7 @@ def test_every_error_of_the_interface_has_an_exit_code_of_the_list() -> None:
 
 
 COMMANDS = (
-    *("plan", "work", "generate", "status", "failures", "verify", "show", "doctor"),
+    *("init", "plan", "work", "generate", "status", "failures", "verify", "show", "doctor"),
     *("pause", "resume", "cancel", "withdraw", "gc", "export", "catalogue"),
 )
 

@@ -51,13 +51,10 @@ def test_help_loads_nothing_heavy(tmp_path: Path, words: str) -> None:
     assert loaded(tmp_path, *words.split()) & HEAVY == set()
 
 
-def test_a_look_at_a_run_loads_no_browser_and_no_table(tmp_path: Path) -> None:
-    assert loaded(tmp_path, "status") & (HEAVY - {"pydantic"}) == set()
-
-
 def test_a_worker_loads_nothing_that_only_readers_need(tmp_path: Path) -> None:
     loaded(tmp_path, "catalogue", "build", "small", "--companies", "6", "--products", "4", "--range", "6")
     loaded(tmp_path, "plan", "r1", "--documents", "2", "--condition", "light_scan")
+    assert loaded(tmp_path, "status") & (HEAVY - {"pydantic"}) == set(), "a look needs no browser and no table"
     worked = loaded(tmp_path, "work", "r1")
     assert worked & NEVER_IN_A_WORKER == set()
     assert {"cv2", "pikepdf", "pyarrow", "pypdfium2"} <= worked, "it drew a scan"
