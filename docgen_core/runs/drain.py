@@ -42,6 +42,11 @@ MAX_BATCH = 64
 LONGEST_WAIT_SECONDS = 2.0
 SHORTEST_WAIT_SECONDS = 0.05
 
+SEAL_SECONDS_A_UNIT = 0.01
+LONGEST_SEAL_SECONDS = 30.0
+"""Whoever seals reads a part of each unit. One who only waited leaves the one who did the last unit so
+much time for it, with jitter, and so finds it done; the last one's death costs no more than that."""
+
 RETRY_SECONDS = 1.0
 """Back-off of a failed attempt; it doubles with each further one…"""
 LONGEST_RETRY_SECONDS = 60.0
@@ -199,6 +204,8 @@ class _Drain:
     units: int = 0
     seconds_a_unit: float | None = None
     unplanned_since: float | None = None
+    waited: bool = False
+    """For peers, since it last claimed something."""
 
     def work(self) -> DrainOutcome:
         while not self.stop.is_set():
@@ -206,6 +213,7 @@ class _Drain:
             claim = self.state.claim_next_unit(self.run_id, self.worker, limit=self._batch_limit(), within=self.within)
             try:
                 if claim.leases:
+                    self.waited = False
                     self._work_batch(claim.leases)
                 elif (ended := self._without_work(claim)) is not None:
                     return ended
@@ -236,6 +244,7 @@ class _Drain:
         if claim.outlook is Outlook.UNPLANNED and self._planner_is_gone():
             publish_plan(self.state, self.blobs, self.state.run(self.run_id))
         else:
+            self.waited = True
             self._pause(claim.retry_seconds)
         return None
 
@@ -243,6 +252,9 @@ class _Drain:
         failed = tuple(index for index in self._failed_units() if self.within is None or index in self.within)
         if failed:
             return self._end(DrainEnd.DRAINED_WITH_FAILURES, failed=failed)
+        if self.waited and self.plan is not None:
+            seconds = min(SEAL_SECONDS_A_UNIT * self.plan.total_units, LONGEST_SEAL_SECONDS)
+            self.stop.wait(seconds * random.uniform(0.5, 1.5))
         try:
             return self._end(DrainEnd.COMPLETED, root_digest=finalize(self.run_id, self.state, self.blobs))
         except RunIncomplete:

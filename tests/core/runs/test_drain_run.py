@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 from docgen_core.errors import Damage, RunUnknown, RunWithdrawn, StorageFailed
+from docgen_core.runs import drain
 from docgen_core.runs.drain import DrainEnd, UnitOutcome, reopen_run, resume_run
+from docgen_core.runs.manifest import read_plan
 from docgen_core.runs.plan import preview
 from docgen_core.runs.selection import Selection
-from docgen_core.runs.unit import RendererOnDemand
+from docgen_core.runs.unit import RendererOnDemand, open_maker
 from docgen_core.runs.verify import verify_run
 from docgen_core.runs.withdraw import withdraw
 from docgen_core.runs.worker import worker_identity
-from docgen_core.state.contract import RunState, UnitState
+from docgen_core.state.contract import Outlook, RunState, UnitState
 from docgen_core.state.transitions import lease_of
 
 FAST = "?lease_seconds=2&max_attempts=2"
@@ -126,6 +128,44 @@ def test_with_peers_at_work_a_worker_waits_and_without_waiting_leaves(stage: Any
         stage.state.release(held)
         outcome = waiting.result()
     assert outcome.kind is DrainEnd.COMPLETED and outcome.units == 1
+
+
+def test_who_only_waited_leaves_the_sealing_to_who_did_the_last_unit(stage: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(drain, "SEAL_SECONDS_A_UNIT", 1_000.0)
+    monkeypatch.setattr(drain, "LONGEST_SEAL_SECONDS", 1_000.0)
+    stage.plan_catalogue()
+    assert stage.work("catalogue-v1", within={0, 1, 2}).kind is DrainEnd.SCOPE_DONE
+    held = stage.state.claim_next_unit("catalogue-v1", "peer").leases[0]
+    stop, hangs_back = threading.Event(), threading.Event()
+
+    class Listening:
+        """Tells when the worker is told that the run is drained."""
+
+        def __init__(self) -> None:
+            self.state = stage.reopen()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.state, name)
+
+        def claim_next_unit(self, *args: Any, **kwargs: Any) -> Any:
+            claim = self.state.claim_next_unit(*args, **kwargs)
+            if claim.outlook is Outlook.BUSY and not stage.blobs.exists(last):
+                part = maker.make(held.index, lambda: None)
+                stage.state.complete_unit(held, part)
+            elif claim.outlook is Outlook.DRAINED:
+                hangs_back.set()
+            return claim
+
+    prefix = "catalogue/v1"
+    last = f"{prefix}/manifest/unit-{held.index:06d}.json"
+    maker = open_maker(read_plan(stage.blobs, prefix), stage.blobs, stage.renderer)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(stage.work, "catalogue-v1", state=Listening(), stop=stop)
+        until(hangs_back.is_set)
+        assert not stage.blobs.exists(f"{prefix}/manifest.json")
+        assert stage.work("catalogue-v1").kind is DrainEnd.COMPLETED, "who did not wait seals at once"
+        stop.set()
+        assert waiting.result().kind is DrainEnd.COMPLETED
 
 
 def test_the_last_owner_dies_and_a_waiting_peer_takes_over(open_stage: Any) -> None:

@@ -12,6 +12,7 @@ from docgen_core.canonical import sha256_hex
 from docgen_core.errors import Damage, RootConflict, RunCancelled, RunIncomplete, RunWithdrawn, WrongRunState
 from docgen_core.runs import drain
 from docgen_core.runs.finalise import finalize
+from docgen_core.runs.manifest import read_root
 from docgen_core.runs.verify import verify_run
 from docgen_core.runs.withdraw import withdraw
 from docgen_core.state.contract import RunState
@@ -114,6 +115,42 @@ def test_eight_finishers_at_once_write_one_root(drained: Any) -> None:
         digests = set(pool.map(finish, range(8)))
     assert digests == {sha256_hex(drained.blobs.get(ROOT))}
     assert drained.state.run(RUN).root_digest in digests
+
+
+class Counting:
+    """A blob store that counts the parts that are read."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner, self.parts_read = inner, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def get(self, key: str) -> bytes:
+        self.parts_read += "/manifest/" in key
+        return self._inner.get(key)
+
+
+def test_a_late_finisher_believes_a_sealed_root_that_has_the_stores_digests(drained: Any) -> None:
+    with pytest.raises(Died):
+        finalize(RUN, DyingStore(drained.state, "complete_run", before=True), drained.blobs)
+    late = Counting(drained.blobs)
+    assert finalize(RUN, drained.state, late) == sha256_hex(drained.blobs.get(ROOT))
+    assert late.parts_read == 0 and drained.state.run(RUN).state is RunState.COMPLETED
+
+
+@pytest.mark.parametrize("field", ["parts", "plan_sha256", "rows"])
+def test_a_sealed_root_that_differs_from_the_store_is_a_conflict(drained: Any, field: str) -> None:
+    with pytest.raises(Died):
+        finalize(RUN, DyingStore(drained.state, "complete_run", before=True), drained.blobs)
+    root = read_root(drained.blobs, "catalogue/v1")
+    other = {"parts": root.parts[:-1], "plan_sha256": "0" * 64, "rows": {"companies": 9}}[field]
+    data = root.model_copy(update={field: other}).to_bytes()
+    drained.blobs.put(ROOT, data)
+    drained.blobs.put(f"sealed/{RUN}", f"{sha256_hex(data)}\n".encode())
+    with pytest.raises(RootConflict, match=sha256_hex(data)):
+        finalize(RUN, drained.state, drained.blobs)
+    assert drained.state.run(RUN).state is RunState.FINALIZING
 
 
 def test_another_root_is_never_overwritten(drained: Any) -> None:
