@@ -17,6 +17,7 @@ from docgen_core.state.contract import Progress, RunState, Unit, UnitState
 
 if TYPE_CHECKING:
     from docgen_assets.fleet import Fleet
+    from docgen_assets.resources import Places
     from docgen_core.state.contract import StateStore
 
 POLL_SECONDS = 0.25
@@ -93,19 +94,22 @@ def drain(
     pools: Sequence[Pool],
     fleet: Fleet,
     workers: int,
-    state: StateStore,
+    here: Places,
 ) -> Drained:
     """Drain the pools with `workers` workers of the fleet.
 
     A unit that failed before is tried again: whoever asks for the documents once more means that.
-    Raises `dg.Failure` when the store does not say that all is done, with what to do about it.
+    Raises `FingerprintMismatch` for a run that other software planned, and `dg.Failure` when the
+    store does not say that all is done, with what to do about it.
     """
+    state = here.state
     left = [pool for pool in pools if not pool.is_finished(state)]
     if not left:
         context.log.info("nothing is left to do: the store has every unit done")
         return Drained(0, 0.0)
     for pool in left:
         refuse_closed(state, pool.run_id)
+        _refuse_other_software(here, pool.run_id)
         # A run left between its last unit and its root has none that failed, and takes no reset.
         if any(pool.rows(state, (UnitState.FAILED,))):
             state.reset_failed_units(pool.run_id)
@@ -159,6 +163,17 @@ def refuse_closed(state: StateStore, run_id: str) -> None:
             f"run {run_id!r} was cancelled, for good: give the corpus another name to make its documents anew",
             allow_retries=False,
         )
+
+
+def _refuse_other_software(here: Places, run_id: str) -> None:
+    """Raise `FingerprintMismatch` where every worker of this installation would, each in its own log only."""
+    from docgen_core.runs.fingerprint import check_fingerprint, current_fingerprint
+    from docgen_core.runs.manifest import read_plan
+
+    run = here.state.run(run_id)
+    if run.planned:
+        plan = read_plan(here.blobs, run.marker.prefix)
+        check_fingerprint(run_id, plan.fingerprint, current_fingerprint(run.marker.kind, plan.pack_version))
 
 
 def _line(pools: Sequence[Pool], state: StateStore) -> str:

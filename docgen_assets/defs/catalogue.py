@@ -38,7 +38,7 @@ def launch_catalogue_workers(
     with said_plainly(), stores.opened() as here:
         run_id = build_catalogue_run(here.state, here.blobs, corpus.catalogue, corpus.roster).run.run_id
         command = work_command([run_id], state=here.state.uri, blobs=here.blobs.uri, units=units)
-        drain(context, [Pool(run_id, units)], open_fleet(config.fleet, command), config.workers, here.state)
+        drain(context, [Pool(run_id, units)], open_fleet(config.fleet, command), config.workers, here)
         digests = [_described(context, each, run_id, here) for each in ranges]
     context.set_data_version(CATALOGUE, version_of(digests))
 

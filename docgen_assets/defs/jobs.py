@@ -104,7 +104,7 @@ def reopen_and_drain(context: dg.OpExecutionContext, config: OnRun, stores: Stor
         reopened = reopen_run(here.state, config.run_id)
         context.log.info(f"{reopened.reset} failed units reset, {reopened.reclaimed} expired leases reclaimed")
         command = work_command([config.run_id], state=here.state.uri, blobs=here.blobs.uri)
-        drain(context, [Pool(config.run_id)], open_fleet(config.fleet, command), config.workers, here.state)
+        drain(context, [Pool(config.run_id)], open_fleet(config.fleet, command), config.workers, here)
 
 
 @dg.job(description="Finishes a run: one that was paused, has failed units, lost its workers, or was never sealed.")

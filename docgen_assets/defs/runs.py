@@ -97,7 +97,7 @@ def launch_drain_workers(context: dg.AssetExecutionContext, config: Workers, cor
     with said_plainly(), stores.opened() as here:
         pools = [Pool(corpus.run_id(each)) for each in ranges]
         command = work_command([pool.run_id for pool in pools], state=here.state.uri, blobs=here.blobs.uri)
-        drained = drain(context, pools, open_fleet(config.fleet, command), config.workers, here.state)
+        drained = drain(context, pools, open_fleet(config.fleet, command), config.workers, here)
         roots = [here.root(corpus.run_id(each)) for each in ranges]
         if drained.items:
             context.add_output_metadata(

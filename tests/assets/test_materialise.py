@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,6 +146,14 @@ def test_a_paused_run_is_not_materialised_and_a_cancelled_one_never(planned: Loc
     assert "was cancelled" in said
     assert not planned.instance.fetch_materializations(dg.AssetKey("golden_shards"), limit=1).records
     state.close()
+
+
+def test_a_run_that_other_software_planned_is_refused_before_a_worker_starts(planned: Location):
+    plan = planned.folder / "blobs" / "runs" / RUN / "plan.json"
+    plan.write_text(re.sub(r'"docgen":"[^"]*"', '"docgen":"0.0.1"', plan.read_text()))
+    chosen = {"documents_per_range": 2}
+    said = planned.refusal(planned.run("generate_corpus", FIRST, corpus=chosen, selection=["golden_shards"]))
+    assert "the plan names 0.0.1" in said
 
 
 def test_tables_of_a_range_that_is_not_sealed_are_refused(planned: Location):

@@ -88,7 +88,8 @@ def companies(rows: Rows, run_id: str) -> set[int]:
 
 def test_materialise_all_and_a_backfill_leave_invoices_of_exactly_those_companies(deployment: Deployment, rows: Rows):
     succeeds(deployment, launch(deployment, "__ASSET_JOB", config(documents_per_range=6), RANGES[1]))
-    assert rows("SELECT DISTINCT run_id FROM invoices") == [(f"invoices-{RANGES[1]}",)]
+    of_the_corpus = "FROM invoices WHERE starts_with(run_id, 'invoices-')"
+    assert rows(f"SELECT DISTINCT run_id {of_the_corpus}") == [(f"invoices-{RANGES[1]}",)]
     backfill = deployment.ask(
         """mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
             __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
@@ -101,7 +102,7 @@ def test_materialise_all_and_a_backfill_leave_invoices_of_exactly_those_companie
     assert backfill["__typename"] == "LaunchBackfillSuccess", backfill
     for run_id in backfilled(deployment, backfill["backfillId"]):
         succeeds(deployment, run_id)
-    counted = rows("SELECT run_id, count(*) FROM invoices GROUP BY run_id ORDER BY run_id")
+    counted = rows(f"SELECT run_id, count(*) {of_the_corpus} GROUP BY run_id ORDER BY run_id")
     assert counted == [(f"invoices-{key}", 6) for key in RANGES]
     for first, key in zip(range(0, 16, COMPANIES_A_RANGE), RANGES, strict=True):
         assert companies(rows, f"invoices-{key}") <= set(range(first, first + COMPANIES_A_RANGE))
