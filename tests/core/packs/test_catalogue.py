@@ -254,6 +254,8 @@ def test_tax_follows_the_jurisdiction() -> None:
         ("DE", "apples"): ("reduced", "AA"),
         ("JP", "apples"): ("reduced", "AA"),
         ("US", "apples"): ("reduced", "AA"),
+        ("US", "supplement"): ("standard", "S"),
+        ("DE", "supplement"): ("reduced", "AA"),
         ("DE", "soft_drink"): ("standard", "S"),
         ("JP", "soft_drink"): ("reduced", "AA"),
         ("DE", "beer"): ("standard", "S"),
