@@ -170,6 +170,7 @@ def _work_with_fleet(
     with LocalFleet(_worker_command(here, run, wait, within)) as fleet, _reporter(before, quiet=False) as reporter:
         fleet.start(workers)
         _watch(here, run, fleet, stop, reporter)
+        reporter.look(here)
         if stop.event.is_set():
             fleet.stop()
             return stop.code

@@ -64,7 +64,7 @@ def test_killing_a_worker_meanwhile_changes_nothing(stocked: Any, cloud: str, on
             os.kill(workers[0].pid, signal.SIGKILL)
             _, err = generate.communicate(timeout=240)
             assert generate.returncode == 0, err
-            assert "killed; starting as many" in err
+            assert "killed; started as many" in err
             assert state.progress("r1").done == 8
     finally:
         generate.kill()
