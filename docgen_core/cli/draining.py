@@ -205,6 +205,7 @@ def _watch(here: Places, run: str, fleet: LocalFleet, stop: Stop, reporter: Repo
         if replaced := fleet.replace_killed():
             console.note(f"{replaced} of run {run!r}'s workers were killed; started as many")
         if not fleet.poll():
+            reporter.look(here)
             return
         if time.monotonic() - shown >= BAR_SECONDS:
             reporter.look(here)

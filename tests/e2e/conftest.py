@@ -10,11 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from docgen_core.blobs import open_blobs
 from docgen_core.cli.produce import COMPANIES, DEFAULT_CATALOGUE, PRODUCTS, RANGE_WIDTH
@@ -175,11 +176,31 @@ def has_something_of_everything(invoices: Sequence[Any], clean: int) -> bool:
 
 
 @pytest.fixture(scope="session")
-def making(tmp_path_factory: pytest.TempPathFactory, order: tuple[str, ...]) -> tuple[Desk, Finished]:
+def once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, Callable[[Path], Finished]], tuple[Path, Finished]]:
+    """Folders that are made once, whichever of the session's processes asks first, and what was said then."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+
+    def made(name: str, make: Callable[[Path], Finished]) -> tuple[Path, Finished]:
+        folder, said = root / name, root / f"{name}.said.json"
+        with FileLock(f"{folder}.lock"):
+            if not said.exists():
+                folder.mkdir(exist_ok=True)
+                said.write_text(json.dumps(asdict(make(folder))))
+        return folder, Finished(**json.loads(said.read_text()))
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def making(once: Any, order: tuple[str, ...]) -> tuple[Desk, Finished]:
     """The corpus, and what was said when it was made."""
     env = {"TZ": "Pacific/Auckland", "LANG": "C", "LC_ALL": "C", "PYTHONHASHSEED": "1"}
-    made = Desk(tmp_path_factory.mktemp("corpus"), env)
-    return made, made.done(*order)
+    folder, said = once("corpus", lambda folder: Desk(folder, env).done(*order))
+    return Desk(folder, env), said
 
 
 @pytest.fixture(scope="session")
@@ -189,11 +210,10 @@ def corpus(making: tuple[Desk, Finished]) -> Desk:
 
 
 @pytest.fixture(scope="session")
-def exported(corpus: Desk, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(once: Any, corpus: Desk) -> Path:
     """The corpus as `docgen export` leaves it in DuckDB."""
-    file = tmp_path_factory.mktemp("exported") / "golden.duckdb"
-    corpus.done("export", RUN, "--sink", file)
-    return file
+    folder, _ = once("exported", lambda folder: corpus.done("export", RUN, "--sink", folder / "golden.duckdb"))
+    return folder / "golden.duckdb"
 
 
 @pytest.fixture
@@ -204,11 +224,11 @@ def copied(corpus: Desk, tmp_path: Path) -> Desk:
 
 
 @pytest.fixture(scope="session")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def catalogue(once: Any) -> Path:
     """A folder with a small sealed catalogue and nothing else."""
-    made = Desk(tmp_path_factory.mktemp("catalogue"))
-    made.done("catalogue", "build", "small", "--companies", "24", "--products", "8", "--range", "12")
-    return made.folder
+    order = ("catalogue", "build", "small", "--companies", "24", "--products", "8", "--range", "12")
+    folder, _ = once("catalogue", lambda folder: Desk(folder).done(*order))
+    return folder
 
 
 @pytest.fixture
