@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 State = Annotated[
     str | None,
-    typer.Option("--state", metavar="URI", help="State store: a path, sqlite:///…  [DOCGEN_STATE]", show_default=False),
+    typer.Option(
+        "--state",
+        metavar="URI",
+        help="State store: a path, sqlite:///…, dynamodb://TABLE, firestore://PROJECT/DATABASE  [DOCGEN_STATE]",
+        show_default=False,
+    ),
 ]
 Blobs = Annotated[
     str | None,

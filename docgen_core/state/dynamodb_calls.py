@@ -75,12 +75,19 @@ def client(region: str | None) -> Any:
     try:
         return shared(
             ("dynamodb", region or "", *(os.environ.get(name, "") for name in _ENDPOINTS)),
-            lambda: boto3.Session().client("dynamodb", region_name=region, config=settings),
+            lambda: boto3.Session().client(
+                "dynamodb", region_name=region or _region_of_the_platform(), config=settings
+            ),
         )
     except NoRegionError:
         raise UsageError("DynamoDB needs a region: dynamodb://TABLE?region=eu-west-1, or AWS_DEFAULT_REGION") from None
     except BotoCoreError as error:
         raise UsageError(f"DynamoDB cannot be reached as AWS is set up here: {_one_line(error)}") from None
+
+
+def _region_of_the_platform() -> str | None:
+    """What AWS's own machines say, and its client for Python does not read; the variable that it reads wins."""
+    return None if "AWS_DEFAULT_REGION" in os.environ else os.environ.get("AWS_REGION")
 
 
 class Table:

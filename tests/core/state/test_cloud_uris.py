@@ -74,6 +74,16 @@ def test_without_a_region_anywhere_the_line_says_where_to_name_one(monkeypatch, 
         open_state("dynamodb://table")
 
 
+def test_the_region_that_the_platform_names_is_taken_unless_the_clients_own_variable_is_set(keys, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", NOWHERE + "/platform")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    assert dynamodb_calls.client(None).meta.region_name == "eu-north-1"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", NOWHERE + "/own")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-south-1")
+    assert dynamodb_calls.client(None).meta.region_name == "eu-south-1"
+
+
 def test_a_server_that_is_not_there_is_one_line_after_some_tries(keys, monkeypatch):
     monkeypatch.setattr(dynamodb_calls, "PATIENCE_SECONDS", 0.1)
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", NOWHERE)
