@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
+from enum import StrEnum
 from pathlib import Path
 
 from docgen_core.cli import console
@@ -13,7 +13,18 @@ from docgen_core.cli.options import AsJson, Blobs, State
 from docgen_core.errors import DocgenError
 
 LOW_SPACE_BYTES = 1 << 30
-CLOCK_TOLERANCE_SECONDS = 2.0
+
+
+class Verdict(StrEnum):
+    """What a check has come to. A warning keeps nobody from working."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "FAILED"
+
+
+class _Doubt(Exception):
+    """A check met something to know, and to mend."""
 
 
 def doctor(as_json: AsJson = False, state: State = None, blobs: Blobs = None) -> int:
@@ -22,32 +33,33 @@ def doctor(as_json: AsJson = False, state: State = None, blobs: Blobs = None) ->
 
     settings = load_settings(state=state, blobs=blobs)
     findings = list(_examine(settings.state, settings.blobs))
-    healthy = all(ok for _, ok, _ in findings)
+    healthy = all(verdict is not Verdict.FAILED for _, verdict, _ in findings)
     if as_json or not console.at_terminal():
-        console.result(
-            {
-                "healthy": healthy,
-                "checks": [{"check": name, "ok": ok, "detail": detail} for name, ok, detail in findings],
-            }
-        )
+        checks = [
+            {"check": name, "ok": verdict is not Verdict.FAILED, "verdict": verdict.value.lower(), "detail": detail}
+            for name, verdict, detail in findings
+        ]
+        console.result({"healthy": healthy, "checks": checks})
     else:
-        console.table(("check", "", "detail"), [(name, "ok" if ok else "FAILED", text) for name, ok, text in findings])
+        console.table(("check", "", "detail"), [(name, verdict.value, text) for name, verdict, text in findings])
     return 0 if healthy else 3
 
 
-def _examine(state: str, blobs: str) -> Iterator[tuple[str, bool, str]]:
+def _examine(state: str, blobs: str) -> Iterator[tuple[str, Verdict, str]]:
     checks: dict[str, Callable[[], str]] = {
         "browser": _browser,
         "fonts": _fonts,
         "state store": lambda: _state(state),
         "blob store": lambda: _blobs(blobs),
-        "clock": lambda: _clock(blobs),
+        "clock": lambda: _clock(state),
     }
     for name, check in checks.items():
         try:
-            yield name, True, check()
+            yield name, Verdict.OK, check()
+        except _Doubt as doubt:
+            yield name, Verdict.WARNING, str(doubt)
         except (DocgenError, OSError) as error:
-            yield name, False, " ".join(str(error).split())
+            yield name, Verdict.FAILED, " ".join(str(error).split())
 
 
 def _browser() -> str:
@@ -102,12 +114,16 @@ def _blobs(uri: str) -> str:
 
 
 def _clock(uri: str) -> str:
-    """Against the clock of the file system that holds the blobs, which is another machine's on a shared mount."""
-    folder = Path(uri.removeprefix("file://"))
-    with tempfile.NamedTemporaryFile(dir=folder if folder.is_dir() else None) as probe:
-        probe.write(b".")
-        probe.flush()
-        off = abs(time.time() - Path(probe.name).stat().st_mtime)
-    if off > CLOCK_TOLERANCE_SECONDS:
-        raise OSError(f"this machine's clock is {off:.0f} s off the file system's: set it by NTP")
-    return f"within {CLOCK_TOLERANCE_SECONDS:.0f} s of the file system's"
+    """Against the store's own. It decides nothing, so a clock that is off is a warning."""
+    from docgen_core.state import open_state
+
+    try:
+        with open_state(uri) as store:
+            offset = store.clock_offset()
+    except DocgenError:
+        raise _Doubt("not compared: the state store does not answer") from None
+    if offset is None:
+        return "the state store has no other"
+    if offset.complaint:
+        raise _Doubt(offset.complaint)
+    return f"within {offset.bound:.0f} s of the state store's"

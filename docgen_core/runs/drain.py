@@ -33,6 +33,7 @@ from docgen_core.runs.keeper import LeaseKeeper
 from docgen_core.runs.manifest import Plan, read_plan, refuse_withdrawn
 from docgen_core.runs.plan import TAKEOVER_SECONDS, publish_plan
 from docgen_core.runs.unit import RendererOnDemand, UnitMaker, open_maker
+from docgen_core.state.clocks import warn_of_clock
 from docgen_core.state.contract import Claim, Lease, Outlook, RunState, StateStore, UnitState
 
 BATCH_SECONDS = 2.0
@@ -150,6 +151,7 @@ def work_run(
     `Damage`; leases are handed back first.
     """
     refuse_withdrawn(blobs, run_id)
+    warn_of_clock(state)
     with ExitStack() as stack:
         browser = renderer or stack.enter_context(RendererOnDemand())
         tell = on_event or (lambda event: None)

@@ -15,7 +15,7 @@ from typing import Any
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import sha256_hex
-from docgen_core.errors import BlobMissing, Damage, RunIncomplete, RunUnknown, UsageError
+from docgen_core.errors import BlobMissing, Damage, RunIncomplete, RunUnknown
 from docgen_core.runs.contents import check_unit_contents
 from docgen_core.runs.finalise import finished_units, part_entry
 from docgen_core.runs.keys import default_prefix, is_attempt, plan_key, root_key, sealed_key, unit_of
@@ -308,9 +308,10 @@ class _Verifier:
         return data
 
     def _parsed(self, model: type[PublishedT], key: str, data: bytes) -> PublishedT | None:
+        """None for what is damage. Another format is none: it is refused, as everywhere."""
         try:
             return parse(model, key, data)
-        except (Damage, UsageError) as error:
+        except Damage as error:
             self._find(FindingKind.CHANGED, key, str(error))
             return None
 

@@ -68,7 +68,9 @@ def new_token() -> bytes:
 
 
 def check_format(run_id: str, version: object) -> None:
-    """Raise `StateUnusable` for a run that another docgen has written in another format."""
+    """Raise `StateUnusable` for a run that another docgen has written in another format, or another program."""
+    if version is None:
+        raise StateUnusable(f"what is stored as run {run_id!r} is another program's; name another place for the state")
     if version != FORMAT_VERSION:
         raise StateUnusable(
             f"run {run_id!r} is stored in format {version}, this docgen reads format {FORMAT_VERSION}; "

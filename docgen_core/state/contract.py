@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
+from docgen_core.state.clocks import ClockOffset
+
 SEGMENT_UNITS = 1_000
 """Units to a segment: what one strong read on the claim path covers."""
 
@@ -320,6 +322,15 @@ class StateStore(ABC):
     def complete_run(self, run_id: str, root_digest: str) -> Run:
         """FINALIZING → COMPLETED with the root's digest. COMPLETED with the same digest is fine,
         with another raises `RootConflict`. Raises `WrongRunState` before FINALIZING, or `RunCancelled`.
+        """
+
+    # The store itself ---------------------------------------------------------------------
+
+    @abstractmethod
+    def clock_offset(self) -> ClockOffset | None:
+        """How far this machine's clock is off the store's, by one read; None where there is no other clock.
+
+        For people: nothing that the store decides rests on it.
         """
 
     @abstractmethod

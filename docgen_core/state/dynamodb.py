@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -172,6 +173,13 @@ class DynamoPrimitives(CloudPrimitives):
         """See `Primitives.seals`."""
         return {int(item["sk"]["S"]): int(item[_SEAL_ROWS]["N"]) for item in self._query(f"{run_id}#seals")}
 
+    def read_time(self) -> float | None:
+        """See `Primitives.read_time`. Whole seconds, by the date of an answer."""
+        self.check_open()
+        answer = self._table.call("get_item", Key=_run_key("#clock"))
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+        return parsedate_to_datetime(date).timestamp() if date else None
+
     def _write(self, change: Change) -> bool:
         before, after = change
         if before is None:
@@ -279,5 +287,5 @@ def _run_item(run: Run) -> Item:
 
 def _run_of(item: Item) -> Run:
     run_id = item["sk"]["S"]
-    check_format(run_id, int(item[_FORMAT]["N"]))
+    check_format(run_id, _WHOLE.read(item[_FORMAT]) if _FORMAT in item else None)
     return Run(RunMarker(run_id=run_id, **_fields_in(item, _MARKER)), **_fields_in(item, _RUN))

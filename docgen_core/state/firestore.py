@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
@@ -102,6 +103,11 @@ class FirestorePrimitives(CloudPrimitives):
         """See `Primitives.seals`."""
         return {int(seal.id): seal.get("row.rows") for seal in self._query(self._seals(run_id))}
 
+    def read_time(self) -> float:
+        """See `Primitives.read_time`. When the service read a document, whether it is there or not."""
+        seen: datetime = self._read(self._database.client.collection("runs").document("#clock")).read_time
+        return seen.timestamp()
+
     # Where documents are --------------------------------------------------------------------
 
     def _run(self, run_id: str) -> DocumentReference:
@@ -174,8 +180,8 @@ def _run_data(run: Run) -> dict[str, Any]:
 
 def _run_of(snapshot: Snapshot) -> Run:
     data = snapshot.to_dict() or {}
-    row = data["row"]
-    check_format(snapshot.id, row["format"])
+    row = data.get("row", {})
+    check_format(snapshot.id, row.get("format"))
     marker = {name: row[name] for name in _MARKER_FIELDS}
     marker |= {"run_id": snapshot.id, "kind": RunKind(row["kind"]), "spec": json.loads(row["spec"])}
     return Run(

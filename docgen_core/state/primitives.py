@@ -119,6 +119,10 @@ class Primitives(ABC):
     def seals(self, run_id: str) -> dict[int, int]:
         """Golden rows by sealed segment."""
 
+    def read_time(self) -> float | None:
+        """The store's own clock, in seconds since 1970, by one read; None where it has none of its own."""
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Give back connections."""

@@ -11,8 +11,10 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
+from docgen_core.errors import StorageFailed
 from docgen_core.state.contract import SEGMENT_UNITS, Run, RunKind, RunMarker, RunState, Unit, UnitState
 from docgen_core.state.primitives import Change, Primitives, Segment
 from docgen_core.state.sqlite_connections import Connections
@@ -74,6 +76,7 @@ class SqlitePrimitives(Primitives):
 
     def __init__(self, path: Path) -> None:
         """Open or create the file. Raises `StateUnusable` or `StorageFailed`."""
+        self._folder = path.parent
         self._connections = Connections(path, version=FORMAT_VERSION, schema=_SCHEMA)
 
     def insert_run(self, run: Run) -> bool:
@@ -146,6 +149,16 @@ class SqlitePrimitives(Primitives):
     def seals(self, run_id: str) -> dict[int, int]:
         """See `Primitives.seals`."""
         return dict(self._all("SELECT segment, rows FROM seals WHERE run_id = ?", (run_id,)))
+
+    def read_time(self) -> float:
+        """See `Primitives.read_time`. The file system's: another machine's where that is shared."""
+        try:
+            with NamedTemporaryFile(dir=self._folder, prefix=".clock-") as probe:
+                probe.write(b".")
+                probe.flush()
+                return Path(probe.name).stat().st_mtime
+        except OSError as error:
+            raise StorageFailed(f"cannot write the folder {self._folder} of the state: {error.strerror}") from None
 
     def close(self) -> None:
         """See `Primitives.close`."""

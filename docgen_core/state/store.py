@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from docgen_core.errors import LeaseLost, RunIncomplete, RunUnknown, UsageError
 from docgen_core.state import transitions
 from docgen_core.state.claiming import Claimer
+from docgen_core.state.clocks import ClockOffset
 from docgen_core.state.contract import (
     SEGMENT_UNITS,
     Claim,
@@ -242,6 +243,14 @@ class SegmentStore(StateStore):
     def complete_run(self, run_id: str, root_digest: str) -> Run:
         """See `StateStore.complete_run`."""
         return self._change(run_id, lambda run: transitions.run_completed(run, root_digest))
+
+    def clock_offset(self) -> ClockOffset | None:
+        """See `StateStore.clock_offset`."""
+        asked = self._clock()
+        there = self.primitives.read_time()
+        if there is None:
+            return None
+        return ClockOffset.seen(asked, there, self._clock(), skew_seconds=self._settings.skew_seconds)
 
     def close(self) -> None:
         """See `StateStore.close`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,7 +19,9 @@ from docgen_core.runs.unit import RendererOnDemand, open_maker
 from docgen_core.runs.verify import verify_run
 from docgen_core.runs.withdraw import withdraw
 from docgen_core.runs.worker import worker_identity
+from docgen_core.state import open_state
 from docgen_core.state.contract import Outlook, RunState, UnitState
+from docgen_core.state.sqlite import SqlitePrimitives
 from docgen_core.state.transitions import lease_of
 
 FAST = "?lease_seconds=2&max_attempts=2"
@@ -97,6 +100,30 @@ def test_quick_units_are_claimed_in_batches_without_counting_what_is_left(stage:
     claims = [limit for name, limit in asked if name == "claim_next_unit"]
     assert claims[0] == 1 and max(claims) > 1
     assert not any(name == "progress" for name, _ in asked), "a count reads every segment of the run"
+
+
+def test_a_clock_that_is_off_is_told_once_and_the_work_is_done(stage: Any, caplog: pytest.LogCaptureFixture) -> None:
+    stage.plan_catalogue()
+    stage.work("catalogue-v1", within={0})
+    assert caplog.messages == []
+    fast = open_state(stage.state_uri, clock=lambda: time.time() + 600)
+    assert stage.work("catalogue-v1", state=fast, within={1}).kind is DrainEnd.SCOPE_DONE
+    assert stage.work("catalogue-v1", state=fast).kind is DrainEnd.COMPLETED
+    (told,) = caplog.messages
+    assert "this machine's clock is" in told and "ahead of the state store's" in told and "\n" not in told
+
+
+def test_a_store_that_does_not_tell_its_time_keeps_nobody_from_working(
+    stage: Any, caplog: Any, monkeypatch: Any
+) -> None:
+    stage.plan_catalogue()
+
+    def refuse(store: Any) -> float:
+        raise StorageFailed("no answer")
+
+    monkeypatch.setattr(SqlitePrimitives, "read_time", refuse)
+    assert stage.work("catalogue-v1").kind is DrainEnd.COMPLETED
+    assert caplog.messages == []
 
 
 def test_an_unknown_or_withdrawn_run_is_refused(stage: Any) -> None:
