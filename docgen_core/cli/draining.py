@@ -170,6 +170,7 @@ def _work_with_fleet(
     with LocalFleet(_worker_command(here, run, wait, within)) as fleet, _reporter(before, quiet=False) as reporter:
         fleet.start(workers)
         _watch(here, run, fleet, stop, reporter)
+        # What the last workers did is shown too; else the bar would end before the run did.
         reporter.look(here)
         if stop.event.is_set():
             fleet.stop()
@@ -205,7 +206,6 @@ def _watch(here: Places, run: str, fleet: LocalFleet, stop: Stop, reporter: Repo
         if replaced := fleet.replace_killed():
             console.note(f"{replaced} of run {run!r}'s workers were killed; started as many")
         if not fleet.poll():
-            reporter.look(here)
             return
         if time.monotonic() - shown >= BAR_SECONDS:
             reporter.look(here)

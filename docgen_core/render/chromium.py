@@ -8,6 +8,7 @@ What does not belong here: how the browser is driven (`browser`), and reading th
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import shutil
@@ -28,6 +29,8 @@ from docgen_core.render.fonts import DEFAULT_STACK, FACES, FaceSet
 from docgen_core.render.html import Page
 
 __all__ = ["Box", "Rendered", "Renderer", "chromium_version", "find_chromium"]
+
+_log = logging.getLogger(__name__)
 
 EXECUTABLE_VARIABLE = "DOCGEN_CHROMIUM"
 PRINT_SECONDS = 60.0
@@ -189,7 +192,8 @@ class Renderer:
         self._check_glyphs(page, body)
         try:
             raw = self._print(page, body)
-        except BrowserGone:
+        except BrowserGone as gone:
+            _log.info("document %s is printed once more, in a fresh browser: %s", document_id, gone)
             self.close()
             try:
                 raw = self._print(page, body)

@@ -28,8 +28,8 @@ from docgen_core.packs.invoice.layouts import LAYOUTS
 DPI = 150
 POINT = DPI / 72
 """Pixels."""
-CONTRAST = 60
-"""Of 255: print that an eye sees; the noise of a scan is a fifteenth of it."""
+CONTRAST = 40
+"""Of 255: print that an eye sees; the noise of a scan is a tenth of it."""
 INK_PIXELS = 4
 """The least that a printed value leaves in a raster; a full stop leaves as many."""
 NEAR_POINTS, FAR_POINTS = 2.5, 6.0
@@ -194,10 +194,11 @@ def isolated_ink(sheet: Sheet, box: Box) -> Ink | None:
     """None where other print is too near to tell whose ink is whose."""
     around = sheet.upright(box, FAR_POINTS)
     contrast = np.abs(around - ground_of(around))
-    ink = contrast > max(contrast[inner(contrast, FAR_POINTS)].max(initial=0), CONTRAST) / 2
-    own = np.zeros_like(ink)
-    own[inner(ink, FAR_POINTS - NEAR_POINTS)] = ink[inner(ink, FAR_POINTS - NEAR_POINTS)]
-    if (ink & ~own).any() or not own.any():
+    near = inner(contrast, FAR_POINTS - NEAR_POINTS)
+    own = np.zeros(contrast.shape, bool)
+    own[near] = contrast[near] > max(contrast[inner(contrast, FAR_POINTS)].max(initial=0), CONTRAST) / 2
+    contrast[near] = 0
+    if contrast.max() >= CONTRAST or not own.any():
         return None
     rows, columns = np.nonzero(own)
     across, down = (
