@@ -34,6 +34,7 @@ from docgen_core.runs.spec import (
     Pin,
     PinnedCatalogue,
     RootPin,
+    content_digest,
     spec_digest,
     unit_count,
     usual_unit_size,
@@ -227,7 +228,8 @@ def _pin(state: StateStore, blobs: BlobStore, request: RunRequest) -> Pin:
     run_id = catalogue_run_id(request.catalogue)
     if request.pin == "root":
         open_catalogue(blobs, request.catalogue)
-        return RootPin(root=read_root(blobs, default_prefix(run_id)).digest)
+        root = read_root(blobs, default_prefix(run_id))
+        return RootPin(root=root.digest, content=content_digest({part.unit: part.sha256 for part in root.parts}))
     if isinstance(request.pin, str) or not request.pin:
         raise UsageError(f"catalogue pin {request.pin!r}: give 'root', or the numbers of finished units")
     wanted = sorted(set(request.pin))

@@ -35,12 +35,19 @@ class RootPin(_Data):
     """A whole sealed catalogue, by its root's digest."""
 
     root: str
+    content: str
+    """`content_digest` of its parts. The root names the plan and so the software; this does not."""
 
 
 class PartsPin(_Data):
     """Finished parts of a catalogue that may still be built: digests by unit number."""
 
     parts: dict[str, str]
+
+    @property
+    def content(self) -> str:
+        """As a root pin's: a whole catalogue pinned part by part is the same content."""
+        return content_digest({int(unit): sha256 for unit, sha256 in self.parts.items()})
 
 
 Pin = RootPin | PartsPin
@@ -69,6 +76,7 @@ class DocumentsSpec(_Data):
         """Names everything that decides a document's content; not how many documents there are."""
         spec = self.as_json()
         del spec["documents"]
+        spec["catalogue"] = {"version": self.catalogue.version, "content": self.catalogue.pin.content}
         return sha256_hex(canonical_json(spec))[:STREAM_DIGITS]
 
 
@@ -82,6 +90,11 @@ class CatalogueRunSpec(CatalogueSpec):
     def as_json(self) -> dict[str, Any]:
         """The model as plain JSON."""
         return self.model_dump(mode="json")
+
+
+def content_digest(parts: Mapping[int, str]) -> str:
+    """The digest of catalogue content: of its parts' digests, in unit order."""
+    return sha256_hex(canonical_json([[unit, parts[unit]] for unit in sorted(parts)]))
 
 
 def spec_digest(spec: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ def test_a_pin_on_parts_gives_these_companies_only(stage: Any) -> None:
 def test_a_pin_holds_against_other_content(stage: Any) -> None:
     stage.catalogue()
     with pytest.raises(Damage, match=r"manifest\.json"):
-        open_catalogue(stage.blobs, "v1", RootPin(root="0" * 64))
+        open_catalogue(stage.blobs, "v1", RootPin(root="0" * 64, content="0" * 64))
     with pytest.raises(Damage, match="is the pinned part"):
         open_catalogue(stage.blobs, "v1", PartsPin(parts={"1": "0" * 64}))
     key = "catalogue/v1/golden/companies/unit-000001.parquet"

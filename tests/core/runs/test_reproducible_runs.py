@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from docgen_core.runs import fingerprint
 from docgen_core.runs.fleet import LocalFleet
+from docgen_core.runs.manifest import read_plan
 from docgen_core.runs.selection import Selection
 
 WORKER = """
@@ -67,3 +69,25 @@ def test_what_decides_content_decides_the_documents_names(stage: Any, changed: d
         stage.work(run_id)
         streams.add(next(iter(stage.digests(f"runs/{run_id}/documents/"))).rpartition("/")[2].partition("-")[0])
     assert len(streams) == 2
+
+
+def test_software_that_makes_the_same_catalogue_makes_the_same_documents(
+    open_stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = open_stage("here")
+    here.done(documents=3)
+    monkeypatch.setattr(fingerprint, "_sources_digest", lambda: "0" * 12)
+    later = open_stage("later")
+    later.done(documents=3)
+    assert later.digests("catalogue/v1/manifest.json") != here.digests("catalogue/v1/manifest.json")
+    assert later.digests("runs/r1/documents/") == here.digests("runs/r1/documents/")
+
+
+def test_a_catalogue_pinned_whole_or_part_by_part_is_the_same_content(stage: Any) -> None:
+    stage.catalogue()
+    for run_id, pin in (("whole", "root"), ("parts", (0, 1, 2, 3)), ("some", (0, 1, 2))):
+        stage.plan(run_id, documents=2, pin=pin)
+    streams = {
+        run_id: read_plan(stage.blobs, f"runs/{run_id}").documents_spec.stream for run_id in ("whole", "parts", "some")
+    }
+    assert streams["whole"] == streams["parts"] != streams["some"]
