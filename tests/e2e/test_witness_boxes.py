@@ -39,7 +39,7 @@ SLACK_POINTS = 0.5
 INSIDE = 0.98
 """Part of an isolated box's ink that is inside."""
 ACROSS_POINTS, DOWN_POINTS = 1.0, 1.5
-"""So far the middle of the ink is from the middle of the box, as the median of a document."""
+"""So far the middle of the ink is from the middle of the box, as the median of a document's texts."""
 FEW = 5
 """A median of fewer says nothing."""
 INSET_POINTS = 0.5
@@ -266,7 +266,8 @@ def complaints(document: Document, pages: list[Sheet], across: float = 0.0, up: 
     """What is wrong with the places of a document's isolated boxes, were all moved so far; None for too few."""
     alone = [box for box in document.boxes if isolated_ink(pages[box.page - 1], box)]
     found = [(box, isolated_ink(pages[box.page - 1], box.moved(across, up))) for box in alone]
-    inks = [ink for _, ink in found if ink is not None]
+    # A word's middle is where its letters have it, so a word said in each line counts once.
+    inks = list({box.text: ink for box, ink in found if ink is not None}.values())
     if len(inks) < FEW:
         return None
     wrong = [f"{document.id} {box}: {ink}" for box, ink in found if ink is not None and ink.inside < INSIDE]
