@@ -355,7 +355,7 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="also 100,000 units each, and a million in memory")
     options = parser.parse_args()
     console = Console()
-    table = Table("store", "units", "reads a claim", "other reads", "writes", "lost races")
+    table = Table("store", "units", "reads a claim", "other reads", "writes", "lost races", "a renewal")
     table.title = f"Cost of a unit, {WORKERS} workers, claims one by one"
     goals = Table("store", "units", "goal", "")
     all_met = True
@@ -363,12 +363,14 @@ def main() -> int:
         for figure in figures(options.stores or STORES, options.full, Path(name)):
             about = (figure.store, f"{figure.units:,}")
             reads = (f"{figure.claim_reads:.3f}", f"{figure.other_reads:.3f}")
-            table.add_row(*about, *reads, f"{figure.writes:.3f}", f"{figure.lost:.2%}")
+            renewal = f"{figure.renewals.reads.total():.0f} reads, {figure.renewals.writes.total():.0f} write"
+            row = (*about, *reads, f"{figure.writes:.3f}", f"{figure.lost:.2%}", renewal)
+            table.add_row(*row)
+            # A large run takes long: what it gave is told at once.
+            console.print(" | ".join(row), style="dim")
             for goal, met in verdicts(figure):
                 goals.add_row(*about, goal, "met" if met else "missed")
                 all_met = all_met and met
-            renewal = f"{figure.renewals.reads.total():.0f} reads, {figure.renewals.writes.total():.0f} write"
-            console.print(f"{figure.store}, {figure.units:,} units: done; a renewal is {renewal}", style="dim")
     console.print(table, goals)
     return int(options.check and not all_met)
 

@@ -12,12 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
 from rich.table import Table
 
 from docgen_core.errors import ReaderLeft
 
 err = Console(stderr=True, highlight=False)
 out = Console(highlight=False)
+
+_FRESH_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
+"""A fleet's bar may stand in the line where one of its workers is to write; it is drawn anew in the next."""
 
 
 def at_terminal() -> bool:
@@ -26,8 +31,10 @@ def at_terminal() -> bool:
 
 
 def note(message: str) -> None:
-    """A line about what is going on, for people."""
-    err.print(message, markup=False, soft_wrap=True)
+    """A line about what is going on, for people; a bar, be it another process's, goes on below it."""
+    with err:
+        err.control(_FRESH_LINE)
+        err.print(message, markup=False, soft_wrap=True)
 
 
 def emit(event: str, **fields: Any) -> None:

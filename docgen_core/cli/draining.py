@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import FileIO
 from typing import TYPE_CHECKING, Protocol
 
@@ -43,6 +44,23 @@ class Stop:
         self.event.set()
 
 
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """How a command tells of its work."""
+
+    as_json: bool = False
+    """One JSON object a line on standard output: asked for, or nobody is at the terminal."""
+    quiet: bool = False
+    """Nothing but what goes wrong."""
+    in_fleet: bool = False
+    """One of several workers: the fleet has the bar and the summary."""
+
+    @classmethod
+    def of(cls, as_json: bool, *, quiet: bool = False, in_fleet: bool = False) -> Voice:
+        """As asked for, for whoever is listening."""
+        return cls(as_json or not console.at_terminal(), quiet, in_fleet)
+
+
 @contextmanager
 def stopping(until_stdin_closes: bool = False) -> Iterator[Stop]:
     """Turns SIGTERM, SIGINT (and the end of standard input) into a request that hands leases back."""
@@ -66,11 +84,10 @@ def drain_each(
     runs: Sequence[str],
     workers: int,
     stop: Stop,
+    voice: Voice,
     *,
     wait: bool,
     within: frozenset[int] | None,
-    quiet: bool,
-    summary: bool,
 ) -> int:
     """Work on several runs as one pool, and return the gravest exit code.
 
@@ -87,11 +104,10 @@ def drain_each(
             for run in runs:
                 # What is wrong with a run is met, and told, when it is waited for.
                 with suppress(DocgenError):
-                    drain(here, run, 1, stop, wait=False, within=within, quiet=quiet, summary=False, browser=browser)
+                    drain(here, run, 1, stop, voice, wait=False, within=within, summary=False, browser=browser)
         for run in runs:
             try:
-                how = {"quiet": quiet, "summary": summary}
-                codes.append(drain(here, run, workers, stop, wait=wait, within=within, browser=browser, **how))
+                codes.append(drain(here, run, workers, stop, voice, wait=wait, within=within, browser=browser))
             except DocgenError as error:
                 errors.append(error)
     if errors:
@@ -104,10 +120,10 @@ def drain(
     run: str,
     workers: int,
     stop: Stop,
+    voice: Voice,
     *,
     wait: bool = True,
     within: frozenset[int] | None = None,
-    quiet: bool = False,
     summary: bool = True,
     browser: RendererOnDemand | None = None,
 ) -> int:
@@ -118,12 +134,12 @@ def drain(
     began = time.monotonic()
     # What is over needs no fleet: this process alone sees that, and leaves.
     if workers == 1 or before.over:
-        code = _work_here(here, before, stop, wait=wait, within=within, quiet=quiet, browser=browser)
+        code = _work_here(here, before, stop, voice, wait=wait, within=within, browser=browser)
     else:
-        code = _work_with_fleet(here, before, workers, stop, wait=wait, within=within)
-    if summary and not quiet:
+        code = _work_with_fleet(here, before, workers, stop, voice, wait=wait, within=within)
+    if summary and not voice.quiet and not voice.in_fleet:
         after = run_status(here.state, here.blobs, run)
-        _summarise(here, after, after.items_done - before.items_done, time.monotonic() - began, code)
+        _summarise(here, after, after.items_done - before.items_done, time.monotonic() - began, code, voice)
     return code
 
 
@@ -131,16 +147,16 @@ def _work_here(
     here: Places,
     before: RunStatus,
     stop: Stop,
+    voice: Voice,
     *,
     wait: bool,
     within: frozenset[int] | None,
-    quiet: bool,
     browser: RendererOnDemand | None,
 ) -> int:
     from docgen_core.runs.drain import DrainEnd, work_run
     from docgen_core.runs.worker import worker_identity
 
-    with _reporter(before, quiet) as reporter:
+    with _reporter(before, voice) as reporter:
         outcome = work_run(
             before.run.run_id,
             state=here.state,
@@ -161,13 +177,21 @@ def _work_here(
 
 
 def _work_with_fleet(
-    here: Places, before: RunStatus, workers: int, stop: Stop, *, wait: bool, within: frozenset[int] | None
+    here: Places,
+    before: RunStatus,
+    workers: int,
+    stop: Stop,
+    voice: Voice,
+    *,
+    wait: bool,
+    within: frozenset[int] | None,
 ) -> int:
     from docgen_core.runs.fleet import LocalFleet
     from docgen_core.runs.status import run_status
 
     run = before.run.run_id
-    with LocalFleet(_worker_command(here, run, wait, within)) as fleet, _reporter(before, quiet=False) as reporter:
+    command = _worker_command(here, run, voice, wait, within)
+    with LocalFleet(command) as fleet, _reporter(before, voice) as reporter:
         fleet.start(workers)
         _watch(here, run, fleet, stop, reporter)
         # What the last workers did is shown too; else the bar would end before the run did.
@@ -187,11 +211,10 @@ def _work_with_fleet(
     return code
 
 
-def _worker_command(here: Places, run: str, wait: bool, within: frozenset[int] | None) -> list[str]:
+def _worker_command(here: Places, run: str, voice: Voice, wait: bool, within: frozenset[int] | None) -> list[str]:
     command = [sys.executable, "-m", "docgen_core.cli", "work", run, "--until-stdin-closes"]
     command += ["--state", here.settings.state, "--blobs", here.settings.blobs]
-    if console.at_terminal():
-        command.append("--quiet")
+    command += ["--json"] * voice.as_json + ["--quiet"] * voice.quiet
     if not wait:
         command.append("--no-wait")
     if within is not None:
@@ -246,21 +269,32 @@ class _Events:
         pass
 
 
-class _Silence:
-    """For a fleet's worker at a terminal: the fleet has the bar. Failures are still told."""
+class _Lines:
+    """One line a unit, for people; with `quiet` of failures only."""
+
+    def __init__(self, noun: str, quiet: bool) -> None:
+        self._noun, self._quiet = noun, quiet
 
     def unit(self, event: UnitEvent) -> None:
-        if event.error:
-            console.note(f"unit {event.unit}, attempt {event.attempt}: {event.error}")
+        if event.error or not self._quiet:
+            console.note(_told(event, self._noun))
 
     def look(self, here: Places) -> None:
         pass
 
 
-class _Bar(_Silence):
-    """A progress bar over the run's items."""
+def _told(event: UnitEvent, noun: str) -> str:
+    outcome = event.outcome.value
+    about = f"{event.items} {noun} in {event.seconds:.1f} s"
+    who = f"generation {event.generation}, attempt {event.attempt}, {event.worker}"
+    return f"{event.run_id} unit {event.unit} {outcome}: {event.error or about} ({who})"
 
-    def __init__(self, before: RunStatus) -> None:
+
+class _Bar(_Lines):
+    """A progress bar over the run's items, below the lines."""
+
+    def __init__(self, before: RunStatus, noun: str) -> None:
+        super().__init__(noun, quiet=False)
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._run = before.run
@@ -287,22 +321,27 @@ class _Bar(_Silence):
 
 
 @contextmanager
-def _reporter(before: RunStatus, quiet: bool) -> Iterator[Reporter]:
-    if quiet:
-        yield _Silence()
-    elif console.at_terminal():
-        bar = _Bar(before)
+def _reporter(before: RunStatus, voice: Voice) -> Iterator[Reporter]:
+    noun = _noun(before)
+    if voice.as_json and not voice.quiet:
+        yield _Events()
+    elif voice.quiet or voice.in_fleet:
+        yield _Lines(noun, voice.quiet)
+    else:
+        bar = _Bar(before, noun)
         with bar.progress:
             yield bar
-    else:
-        yield _Events()
 
 
-def _summarise(here: Places, after: RunStatus, items: int, seconds: float, code: int) -> None:
+def _noun(status: RunStatus) -> str:
+    return "companies" if status.run.marker.kind.value == "catalogue" else "documents"
+
+
+def _summarise(here: Places, after: RunStatus, items: int, seconds: float, code: int, voice: Voice) -> None:
     marker = after.run.marker
     rate = items / seconds if seconds > 0 else 0.0
     place = f"{here.settings.blobs}/{marker.prefix}"
-    if not console.at_terminal():
+    if voice.as_json:
         console.emit(
             "summary",
             **{key: value for key, value in after.as_json().items() if key != "spec"},
@@ -313,8 +352,7 @@ def _summarise(here: Places, after: RunStatus, items: int, seconds: float, code:
             exit_code=code,
         )
         return
-    noun = "companies" if marker.kind.value == "catalogue" else "documents"
-    done = f"{after.items_done} of {marker.total_items} {noun}"
+    done = f"{after.items_done} of {marker.total_items} {_noun(after)}"
     made = f", {items} now in {seconds:.0f} s ({rate:.1f} a second)" if items else ""
     console.out.print(f"run {marker.run_id!r} {after.run.state.value}: {done}{made}", markup=False, soft_wrap=True)
     console.out.print(f"  in {place}", markup=False, soft_wrap=True)

@@ -54,6 +54,9 @@ Catalogue = Annotated[
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id: lower-case letters, digits, '.', '_', '-'.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=512, help="Worker processes on this machine.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
+JsonLines = Annotated[
+    bool, typer.Option("--json", help="One JSON object a unit, each on a line, as in a pipe, also at a terminal.")
+]
 
 Documents = Annotated[int, typer.Option("--documents", min=1, max=100_000_000, help="How many documents.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="The same seed gives the same bytes.")]

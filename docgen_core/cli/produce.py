@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.draining import Stop, drain, drain_each, stopping
+from docgen_core.cli.draining import Stop, Voice, drain, drain_each, stopping
 from docgen_core.cli.options import (
     Blobs,
     BusinessType,
@@ -19,6 +19,7 @@ from docgen_core.cli.options import (
     Companies,
     Condition,
     Documents,
+    JsonLines,
     Jurisdiction,
     Layout,
     Locale,
@@ -63,7 +64,7 @@ def plan(
 
     selection = selection_of(locale, jurisdiction, layout, business_type, condition, companies)
     with places(state, blobs, catalogue) as here:
-        planned = _planned(here, run, documents, seed, selection, unit_size, workers=1)
+        planned = _planned(here, run, documents, seed, selection, unit_size, workers=1, voice=Voice.of(False))
         marker = planned.run.marker
         if tasks and (warning := fleet_warning(marker.total_units, tasks)):
             console.note(warning)
@@ -91,6 +92,7 @@ def work(
         bool, typer.Option("--until-stdin-closes", help="Stop, handing leases back, when standard input ends.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but what goes wrong.")] = False,
+    as_json: JsonLines = False,
     state: State = None,
     blobs: Blobs = None,
 ) -> int:
@@ -100,9 +102,8 @@ def work(
         for run in runs:
             here.state.run(run)
         with stopping(until_stdin_closes) as stop:
-            # A fleet's worker leaves the summary to its fleet.
-            how = {"wait": not no_wait, "quiet": quiet, "summary": not until_stdin_closes}
-            return drain_each(here, runs, workers, stop, within=within, **how)
+            voice = Voice.of(as_json, quiet=quiet, in_fleet=until_stdin_closes)
+            return drain_each(here, runs, workers, stop, voice, wait=not no_wait, within=within)
 
 
 def generate(
@@ -118,26 +119,30 @@ def generate(
     companies: Companies = None,
     unit_size: UnitSize = None,
     catalogue: Catalogue = None,
+    as_json: JsonLines = False,
     state: State = None,
     blobs: Blobs = None,
 ) -> int:
     """Plan a run and drain it. The same command again resumes it, and ends at once when it is done."""
     selection = selection_of(locale, jurisdiction, layout, business_type, condition, companies)
+    voice = Voice.of(as_json)
     with places(state, blobs, catalogue) as here, stopping() as stop:
-        planned = _planned(here, run, documents, seed, selection, unit_size, workers)
+        planned = _planned(here, run, documents, seed, selection, unit_size, workers, voice)
         for warning in planned.warnings:
             console.note(warning)
-        return drain(here, run, workers, stop)
+        return drain(here, run, workers, stop, voice)
 
 
-def resume(run: RunId, workers: Workers = 1, state: State = None, blobs: Blobs = None) -> int:
+def resume(
+    run: RunId, workers: Workers = 1, as_json: JsonLines = False, state: State = None, blobs: Blobs = None
+) -> int:
     """Clear a pause, give failed units their attempts back, reclaim expired ones, and drain."""
     from docgen_core.runs.drain import reopen_run
 
     with places(state, blobs) as here, stopping() as stop:
         reopened = reopen_run(here.state, run)
         console.note(f"run {run!r}: {reopened.reset} failed units reset, {reopened.reclaimed} expired leases reclaimed")
-        return drain(here, run, workers, stop)
+        return drain(here, run, workers, stop, Voice.of(as_json))
 
 
 def build_catalogue(
@@ -147,6 +152,7 @@ def build_catalogue(
     range_width: Annotated[int, typer.Option("--range", min=1, max=10_000, help="Companies to a unit.")] = RANGE_WIDTH,
     seed: Seed = 0,
     workers: Workers = 1,
+    as_json: JsonLines = False,
     state: State = None,
     blobs: Blobs = None,
 ) -> int:
@@ -155,24 +161,31 @@ def build_catalogue(
 
     spec = CatalogueSpec(companies=companies, products=products, range_width=range_width, seed=seed)
     with places(state, blobs) as here, stopping() as stop:
-        return _build(here, version, spec, workers, stop)
+        return _build(here, version, spec, workers, stop, Voice.of(as_json))
 
 
-def _build(here: Places, version: str, spec: CatalogueSpec, workers: int, stop: Stop) -> int:
+def _build(here: Places, version: str, spec: CatalogueSpec, workers: int, stop: Stop, voice: Voice) -> int:
     from docgen_core.runs.catalogue import build_catalogue_run
 
     planned = build_catalogue_run(here.state, here.blobs, version, spec)
-    return drain(here, planned.run.run_id, workers, stop)
+    return drain(here, planned.run.run_id, workers, stop, voice)
 
 
 def _planned(
-    here: Places, run: str, documents: int, seed: int, selection: Selection, unit_size: int | None, workers: int
+    here: Places,
+    run: str,
+    documents: int,
+    seed: int,
+    selection: Selection,
+    unit_size: int | None,
+    workers: int,
+    voice: Voice,
 ) -> PlannedRun:
     from docgen_core.runs.keys import check_run_id
     from docgen_core.runs.plan import RunRequest, create_run
 
     check_run_id(run)
-    version = here.settings.catalogue or _catalogue_in_use(here, run) or _any_catalogue(here, selection, workers)
+    version = here.settings.catalogue or _catalogue_in_use(here, run) or _any_catalogue(here, selection, workers, voice)
     request = RunRequest(
         run_id=run, documents=documents, seed=seed, selection=selection, catalogue=version, unit_size=unit_size
     )
@@ -190,7 +203,7 @@ def _catalogue_in_use(here: Places, run: str) -> str | None:
     return str(pinned["version"]) if isinstance(pinned, dict) else None
 
 
-def _any_catalogue(here: Places, selection: Selection, workers: int) -> str:
+def _any_catalogue(here: Places, selection: Selection, workers: int, voice: Voice) -> str:
     """The newest catalogue; where there is none, a small one that is built for the purpose."""
     from docgen_core.runs.catalogue import newest_catalogue
     from docgen_core.runs.selection import CatalogueSpec
@@ -201,7 +214,7 @@ def _any_catalogue(here: Places, selection: Selection, workers: int) -> str:
         _refuse_in_vain(selection, spec)
         console.note(f"no catalogue here yet: building a small one, {DEFAULT_CATALOGUE!r}, first")
         with stopping() as stop:
-            code = _build(here, DEFAULT_CATALOGUE, spec, workers, stop)
+            code = _build(here, DEFAULT_CATALOGUE, spec, workers, stop, voice)
         if code:
             raise typer.Exit(code)
         version = DEFAULT_CATALOGUE

@@ -35,6 +35,10 @@ def parquet_rows(folder: Path, table: str = "invoices") -> int:
     return sum(duckdb.execute("select count(*) from read_parquet($1)", [str(file)]).fetchall()[0][0] for file in found)
 
 
+EVENT = {"event", "run", "unit", "generation", "attempt", "outcome", "seconds", "documents", "worker"}
+"""What is said of a unit that is done."""
+
+
 class TestGenerate:
     def test_from_nothing_says_line_by_line_what_it_did_and_ends_with_a_summary(self, making: Any) -> None:
         desk, said = making
@@ -49,6 +53,8 @@ class TestGenerate:
         units = [event for event in said.events if event["event"] == "unit" and event["run"] == "r1"]
         assert sorted(event["unit"] for event in units) == list(range(last["units"]["total"]))
         assert {event["outcome"] for event in units} == {"done"}
+        assert all(set(event) == EVENT for event in units)
+        assert all((event["generation"], event["attempt"]) == (1, 1) and event["seconds"] > 0 for event in units)
         assert sum(event["documents"] for event in units) == last["made"] == last["items_done"] == last["items"]
         assert Path(last["place"]) == desk.folder / ".docgen/blobs/runs/r1"
         assert len(list(Path(last["place"]).rglob("*.pdf"))) == last["items"]
@@ -60,14 +66,22 @@ class TestGenerate:
         assert summary["made"] == 0 and summary["state"] == "COMPLETED" and said.err == ""
         assert corpus.digests("") == before
 
-    def test_at_a_terminal_shows_a_bar_and_one_line_at_the_end(self, stocked: Any) -> None:
+    def test_at_a_terminal_shows_a_line_a_unit_and_a_bar_and_an_end(self, stocked: Any) -> None:
         shown = at_a_terminal(stocked, "generate", "r1", "--documents", "4", "--workers", "2")
+        told = re.findall(r"r1 unit (\d) done: 1 documents in \d+\.\d s \(generation 1, attempt 1, \S+\)\r\n", shown)
+        assert sorted(told) == ["0", "1", "2", "3"]
         assert re.search(r"r1 .*4/4", shown)
         assert re.search(r"run 'r1' COMPLETED: 4 of 4 documents, 4 now in \d+ s", shown)
         assert "event" not in shown and "Traceback" not in shown
         listed = at_a_terminal(stocked, "status")
         assert re.search(r"r1\W+COMPLETED\W+4/4\W+4\W+0\W+0\W+4\W+0\W+yes", listed)
         assert re.search(r"run\W+state\W+documents\W+units", listed)
+
+    def test_asked_for_json_says_at_a_terminal_what_it_says_in_a_pipe(self, stocked: Any) -> None:
+        shown = at_a_terminal(stocked, "generate", "r1", "--documents", "4", "--workers", "2", "--json")
+        *units, summary = (json.loads(line) for line in shown.splitlines())
+        assert sorted(event["unit"] for event in units) == [0, 1, 2, 3] and all(set(event) == EVENT for event in units)
+        assert summary["event"] == "summary"
 
     def test_a_run_keeps_its_catalogue_when_there_is_a_newer_one(self, stocked: Any) -> None:
         planned = stocked.done("plan", "r1", "--documents", "2").json
