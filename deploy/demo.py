@@ -43,6 +43,7 @@ def main() -> int:
     """Make, verify, tell. Returns the exit code."""
     home = _instance_folder()
     if "--prepare" in sys.argv:
+        _make_databases()
         return 0
     settings = load_settings()
     with closing(open_blobs(settings.blobs)) as blobs, closing(open_state(settings.state)) as state:
@@ -65,6 +66,13 @@ def _instance_folder() -> Path:
     if not (home / "dagster.yaml").exists():
         shutil.copy(Path(__file__).with_name("dagster.yaml"), home / "dagster.yaml")
     return home
+
+
+def _make_databases() -> None:
+    """Once, before the web server and the daemon start together and would each make them."""
+    import dagster as dg
+
+    dg.DagsterInstance.get().dispose()
 
 
 def _materialise(state: StateStore, blobs: BlobStore, log: Path) -> int:

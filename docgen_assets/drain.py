@@ -7,6 +7,7 @@ when the workers have ended the *store* says how the runs stand: exit codes deci
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -56,16 +57,12 @@ class Pool:
 
     def rows(self, state: StateStore, states: Sequence[UnitState] | None = None) -> Iterator[Unit]:
         """The pool's unit rows in index order; one that was never claimed has none."""
-        if self.units is not None:
-            for index in self.units:
-                yield from (
-                    row for row in state.units(self.run_id, states, after=index - 1, limit=1) if row.index == index
-                )
-            return
-        after = -1
-        while page := state.units(self.run_id, states, after=after):
-            yield from page
-            after = page[-1].index
+        wanted = range(state.run(self.run_id).marker.total_units) if self.units is None else sorted(self.units)
+        within = wanted if self.units is None else set(wanted)
+        behind = 0
+        while behind < len(wanted) and (page := state.units(self.run_id, states, after=wanted[behind] - 1)):
+            yield from (row for row in page if row.index in within)
+            behind = bisect_right(wanted, page[-1].index)
 
     def items_done(self, state: StateStore) -> int:
         """Documents (or companies) in the pool's finished units."""
