@@ -71,8 +71,8 @@ def docgen(tmp_path: Path) -> Typed:
 
 
 @pytest.fixture(scope="session")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Typed]:
-    """Commands typed where there is a catalogue, a sealed run `r1` and a planned run `r2`. To be left as it is."""
+def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a catalogue, a sealed run `r1` and a planned run `r2`. To be left as it is."""
     folder = tmp_path_factory.mktemp("shop")
     type_ = typed_in(folder)
     for words in (
@@ -82,5 +82,17 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Typed]:
     ):
         assert type_(*words.split()).code == 0
     before = {path: path.read_bytes() for path in (folder / ".docgen/blobs").rglob("*") if path.is_file()}
-    yield type_
+    yield folder
     assert {path: path.read_bytes() for path in (folder / ".docgen/blobs").rglob("*") if path.is_file()} == before
+
+
+@pytest.fixture
+def shop(shop_folder: Path) -> Typed:
+    """Commands typed in the shop's folder."""
+    return typed_in(shop_folder)
+
+
+@pytest.fixture
+def type_in() -> Callable[[Path], Typed]:
+    """Commands typed in any folder."""
+    return typed_in
