@@ -69,7 +69,7 @@ def new_token() -> bytes:
 
 def check_format(run_id: str, version: object) -> None:
     """Raise `StateUnusable` for a run that another docgen has written in another format, or another program."""
-    if version is None:
+    if not isinstance(version, int):
         raise StateUnusable(f"what is stored as run {run_id!r} is another program's; name another place for the state")
     if version != FORMAT_VERSION:
         raise StateUnusable(

@@ -181,7 +181,7 @@ def _run_data(run: Run) -> dict[str, Any]:
 def _run_of(snapshot: Snapshot) -> Run:
     data = snapshot.to_dict() or {}
     row = data.get("row", {})
-    check_format(snapshot.id, row.get("format"))
+    check_format(snapshot.id, row.get("format") if isinstance(row, dict) else None)
     marker = {name: row[name] for name in _MARKER_FIELDS}
     marker |= {"run_id": snapshot.id, "kind": RunKind(row["kind"]), "spec": json.loads(row["spec"])}
     return Run(

@@ -11,6 +11,7 @@ from interposer import Answer, Interposer, Lost, interposed
 
 from docgen_core.errors import StateUnusable, StorageFailed
 from docgen_core.state import dynamodb_calls, open_state, prepare_state, transitions
+from docgen_core.state.cloud import FORMAT_VERSION
 from docgen_core.state.contract import Outlook, RunKind, RunMarker, UnitState
 from docgen_core.state.primitives import Change
 
@@ -151,13 +152,27 @@ def test_another_programs_table_is_refused(between):
         store.run("r")
 
 
-def test_a_run_of_another_format_is_refused(uri):
-    with _planned(uri) as store:
-        client, table = dynamodb_calls.client("eu-west-1"), uri.partition("://")[2].partition("?")[0]
-        (item,) = client.scan(TableName=table)["Items"]
-        client.put_item(TableName=table, Item={**item, "f": {"N": "2"}})
-        with pytest.raises(StateUnusable, match="format 2, this docgen reads format 1"):
-            store.run("r")
+def test_a_run_of_another_format_is_refused_and_nothing_is_written(uri, every_operation):
+    _planned(uri).close()
+    client, table = dynamodb_calls.client("eu-west-1"), uri.partition("://")[2].partition("?")[0]
+    (item,) = client.scan(TableName=table)["Items"]
+    newer = {**item, "f": {"N": str(FORMAT_VERSION + 1)}}
+    client.put_item(TableName=table, Item=newer)
+    for operation in every_operation(_marker()):
+        with open_state(uri) as store, pytest.raises(StateUnusable) as refused:
+            operation(store)
+        assert f"format {FORMAT_VERSION + 1}, this docgen reads format {FORMAT_VERSION}" in str(refused.value)
+        assert "\n" not in str(refused.value) and refused.value.exit_code == 2
+    assert client.scan(TableName=table)["Items"] == [newer]
+
+
+def test_a_row_of_another_program_is_refused(uri):
+    _planned(uri).close()
+    client, table = dynamodb_calls.client("eu-west-1"), uri.partition("://")[2].partition("?")[0]
+    (item,) = client.scan(TableName=table)["Items"]
+    client.put_item(TableName=table, Item={"pk": item["pk"], "sk": item["sk"], "name": {"S": "a run of ours"}})
+    with open_state(uri) as store, pytest.raises(StateUnusable, match="another program's"):
+        store.list_runs()
 
 
 def test_a_forked_process_makes_its_own_connections(uri):

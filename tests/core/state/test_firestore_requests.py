@@ -20,6 +20,7 @@ from google.longrunning.operations_pb2 import Operation
 
 from docgen_core.errors import StateUnusable, StorageFailed
 from docgen_core.state import firestore_admin, firestore_calls, open_state, prepare_state, transitions
+from docgen_core.state.cloud import FORMAT_VERSION
 from docgen_core.state.contract import Outlook, RunKind, RunMarker, UnitState
 from docgen_core.state.primitives import Change
 
@@ -139,12 +140,32 @@ def test_a_batch_too_large_for_one_request_is_claimed_whole(uri):
         assert store.progress("r").running == 250
 
 
-def test_a_run_of_another_format_is_refused(uri):
-    with _planned(uri) as store:
-        project, _, database = uri.partition("://")[2].partition("?")[0].partition("/")
-        Client(project=project, database=database).document("runs/r").update({"row.format": 2})
-        with pytest.raises(StateUnusable, match="format 2, this docgen reads format 1"):
-            store.run("r")
+def _client(uri):
+    project, _, database = uri.partition("://")[2].partition("?")[0].partition("/")
+    return Client(project=project, database=database)
+
+
+def test_a_run_of_another_format_is_refused_and_nothing_is_written(uri, every_operation):
+    _planned(uri).close()
+    run = _client(uri).document("runs/r")
+    run.update({"row.format": FORMAT_VERSION + 1})
+    before = run.get()
+    for operation in every_operation(_marker()):
+        with open_state(uri) as store, pytest.raises(StateUnusable) as refused:
+            operation(store)
+        assert f"format {FORMAT_VERSION + 1}, this docgen reads format {FORMAT_VERSION}" in str(refused.value)
+        assert "\n" not in str(refused.value) and refused.value.exit_code == 2
+    assert run.get().update_time == before.update_time
+    assert not list(run.collections())
+
+
+@pytest.mark.parametrize("content", [{}, {"row": "ours"}, {"row": {"format": "pdf"}}, {"row": [1]}])
+def test_a_document_of_another_program_is_refused(uri, content):
+    _client(uri).document("runs/r").set(content)
+    with open_state(uri) as store:
+        for operation in (lambda: store.list_runs(), lambda: store.run("r"), lambda: store.create_run(_marker())):
+            with pytest.raises(StateUnusable, match="another program's"):
+                operation()
 
 
 def test_a_forked_process_makes_its_own_connections(uri):
