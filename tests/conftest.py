@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,10 @@ def full_figures() -> bool:
 def packs_path() -> Path:
     """The folder of the packs of the tests."""
     return PACKS
+
+
+@pytest.fixture
+def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Prints a figure, whether or not the test passes."""
+    terminal = request.config.pluginmanager.get_plugin("terminalreporter")
+    return lambda line: terminal.write_line(f"\n{line}") if terminal else None

@@ -101,10 +101,35 @@ class Database:
         return applied, doubtful
 
     def _call(self, call: Callable[[], T]) -> T:
+        def attempt() -> T:
+            client, api = self.client, self.client._firestore_api
+            try:
+                return call()
+            except exceptions.DeadlineExceeded:
+                _leave_connection(client, api)
+                raise
+            except ValueError as error:
+                if client._firestore_api_internal is api:
+                    raise
+                raise exceptions.Cancelled("another thread has left the connection") from error  # type: ignore[no-untyped-call]
+
         try:
-            return self._patiently(call)
+            return self._patiently(attempt)
         except (exceptions.GoogleAPICallError, GoogleAuthError) as error:
             raise explained(error, self._project, self._name) from error
+
+
+def _leave_connection(client: Client, api: Any) -> None:
+    """Have the client's next request open a connection of its own; what others have under way is cancelled.
+
+    One connection carries all requests, and gRPC keeps it until its own probes find it dead, if it
+    has any: longer than a call is tried again. The client has no public way to be rid of it; a second
+    client would be given the same connection.
+    """
+    transport = api.transport
+    if client._firestore_api_internal is api:
+        client._firestore_api_internal = None
+        transport.close()
 
 
 class _Writing:

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -26,12 +28,16 @@ from docgen_core.runs.verify import verify_run
 from docgen_core.state import open_state
 from docgen_core.state.contract import UnitState
 
-KILLS, FULL_KILLS = 5, 50
-KILLS_A_RUN = 5
-"""Rounds of kills that one run has to live through."""
-DOCUMENTS, UNIT_SIZE = 24, 2
+KILLS, FULL_KILLS = 5, 500
+"""Workers struck over one run; every fifth is frozen past its lease, the others are killed."""
+WORKERS, FULL_WORKERS = 2, 4
+DOCUMENTS, FULL_DOCUMENTS, UNIT_SIZE = 24, 400, 2
 SEED = 20_240_229
-SHORT_LEASES = "?lease_seconds=2&max_attempts=1000"
+LEASE_SECONDS = 2
+SHORT_LEASES = f"?lease_seconds={LEASE_SECONDS}&max_attempts=100000"
+FROZEN_SECONDS = 2 * LEASE_SECONDS
+LONGEST_CALM_SECONDS = 8.0
+"""Between two strikes, when nothing is published meanwhile."""
 
 
 class Site:
@@ -39,6 +45,7 @@ class Site:
 
     def __init__(self, folder: Path, packs: Path, settings: str = SHORT_LEASES) -> None:
         folder.mkdir(exist_ok=True)
+        self.folder = folder
         self.state_uri = f"sqlite://{folder / 'state.db'}{settings}"
         self.state = open_state(self.state_uri)
         self.blobs = open_blobs(str(folder / "blobs"))
@@ -84,18 +91,23 @@ def site(tmp_path: Path, packs_path: Path) -> Callable[..., Site]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, packs_path: Path) -> dict[str, str]:
+def documents(full_figures: bool) -> int:
+    return FULL_DOCUMENTS if full_figures else DOCUMENTS
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, packs_path: Path, documents: int) -> dict[str, str]:
     """What one worker makes that nobody disturbs."""
     site = Site(tmp_path_factory.mktemp("undisturbed"), packs_path)
-    site.plan()
+    site.plan(documents=documents)
     assert site.work("r1") == 0
     return site.digests()
 
 
-def until(holds: Callable[[], object]) -> None:
+def until(holds: Callable[[], object], poll_seconds: float = 0.02) -> None:
     """Wait for a condition; the test's own time-out is what gives up."""
     while not holds():
-        threading.Event().wait(0.02)
+        threading.Event().wait(poll_seconds)
 
 
 def descendants(pids: tuple[int, ...]) -> list[psutil.Process]:
@@ -115,48 +127,92 @@ def each_document_once(site: Site, run: str) -> bool:
     return len(names) == len(set(names)) == root.total_items == root.rows["documents"]
 
 
-def rounds(kills: int) -> Iterator[tuple[int, int]]:
-    for number in range(-(-kills // KILLS_A_RUN)):
-        yield number, min(KILLS_A_RUN, kills - number * KILLS_A_RUN)
+class Storm:
+    """Strikes workers of a fleet at random moments, in step with the run's own progress, and replaces the killed.
 
+    In step: the strikes are spread over the whole run, however fast or slow the machine.
+    """
 
-@pytest.mark.timeout(3_600)
-def test_workers_killed_at_random_moments_lose_nothing(
-    site: Callable[..., Site], undisturbed: dict[str, str], full_figures: bool
-) -> None:
-    chance = random.Random(SEED)
-    for number, kills in rounds(FULL_KILLS if full_figures else KILLS):
-        here = site(f"killed-{number}")
-        here.plan()
-        for _ in range(kills):
-            kill_all_at_a_random_moment(here, chance)
-        assert here.work("r1") == 0
-        found = verify_run("r1", blobs=here.blobs, state=here.state, deep=True)
-        assert found.ok, found.findings
-        assert here.digests() == undisturbed
-        assert each_document_once(here, "r1")
+    def __init__(self, here: Site, fleet: LocalFleet, chance: random.Random) -> None:
+        self.here, self.fleet, self.chance = here, fleet, chance
+        self.killed = self.frozen = 0
+        self.waking: dict[int, float] = {}
+        """When each frozen worker may go on, on the monotonic clock."""
+        self.browsers: list[psutil.Process] = []
 
+    def rage(self, strikes: int, workers: int, units: int) -> None:
+        for number in range(strikes):
+            self.keep(workers)
+            self.wait(done=units * number // strikes)
+            victims = [pid for pid in self.fleet.pids if pid not in self.waking]
+            assert victims, f"all workers had left before strike {number}: {self.fleet.exit_codes}"
+            self.strike(self.chance.choice(victims), freeze=number % 5 == 4)
+        self.keep(workers)
+        until(lambda: not self.wake())
 
-def kill_all_at_a_random_moment(here: Site, chance: random.Random) -> None:
-    """Two workers more; -9 for both at a moment anywhere between their start and the end of their work."""
-    with here.fleet("r1") as fleet:
-        written = len(list(here.blobs.iter_keys("runs/r1/")))
-        wanted = written + chance.randrange(12)
-        fleet.start(2)
-        until(lambda: fleet.poll() == 0 or len(list(here.blobs.iter_keys("runs/r1/"))) >= wanted)
-        threading.Event().wait(chance.random() * 0.2)
-        browsers = descendants(fleet.pids)
-        for pid in fleet.pids:
+    def keep(self, workers: int) -> None:
+        """So many are awake."""
+        self.wake()
+        self.fleet.start(max(workers - self.fleet.poll() + len(self.waking), 0))
+
+    def wait(self, done: int) -> None:
+        """Until a random number of blobs more is there, or a random time has passed; ahead of its share, less long."""
+        ahead = self.here.state.progress("r1").done > done
+        wanted = self.published() + self.chance.randrange(12)
+        over = time.monotonic() + self.chance.random() * (0.5 if ahead else LONGEST_CALM_SECONDS)
+        until(lambda: time.monotonic() >= over or (not ahead and self.published() >= wanted), poll_seconds=0.1)
+
+    def published(self) -> int:
+        return sum(len(files) for _, _, files in os.walk(self.here.folder / "blobs" / "runs" / "r1"))
+
+    def strike(self, pid: int, *, freeze: bool) -> None:
+        if freeze:
+            os.kill(pid, signal.SIGSTOP)
+            self.waking[pid] = time.monotonic() + FROZEN_SECONDS
+            self.frozen += 1
+        else:
+            self.browsers += descendants((pid,))
             os.kill(pid, signal.SIGKILL)
-        fleet.wait()
-    until(lambda: not any(browser.is_running() and browser.status() != "zombie" for browser in browsers))
+            self.killed += 1
+            until(lambda: pid not in self.fleet.pids)
+
+    def wake(self) -> bool:
+        """Let those go on who have been frozen long enough. True while others are frozen."""
+        now = time.monotonic()
+        for pid in [pid for pid, at in self.waking.items() if at <= now]:
+            os.kill(pid, signal.SIGCONT)
+            del self.waking[pid]
+        return bool(self.waking)
+
+
+@pytest.mark.timeout(7_200)
+def test_workers_killed_and_frozen_at_random_moments_lose_nothing(
+    site: Callable[..., Site], undisturbed: dict[str, str], documents: int, full_figures: bool, say: Any
+) -> None:
+    strikes, workers = (FULL_KILLS, FULL_WORKERS) if full_figures else (KILLS, WORKERS)
+    here, units = site("storm"), documents // UNIT_SIZE
+    here.plan(documents=documents)
+    with here.fleet("r1") as fleet:
+        storm = Storm(here, fleet, random.Random(SEED))
+        storm.rage(strikes, workers, units)
+        codes = fleet.wait()
+    assert sorted(codes)[storm.killed :] == [0] * (len(codes) - storm.killed), "nobody else gave up"
+    assert (storm.killed, storm.frozen) == (strikes - strikes // 5, strikes // 5)
+    found = verify_run("r1", blobs=here.blobs, state=here.state, deep=True)
+    assert found.ok, found.findings
+    assert here.digests() == undisturbed
+    assert each_document_once(here, "r1")
+    progress, attempts = here.state.progress("r1"), sum(unit.attempts for unit in here.state.units("r1"))
+    assert (progress.done, progress.failed) == (units, 0)
+    say(f"{storm.killed} killed, {storm.frozen} frozen, {len(codes)} workers, {attempts} attempts at {units} units")
+    until(lambda: not any(browser.is_running() and browser.status() != "zombie" for browser in storm.browsers))
 
 
 def test_a_worker_that_slept_past_its_lease_changes_nothing(
-    site: Callable[..., Site], undisturbed: dict[str, str]
+    site: Callable[..., Site], undisturbed: dict[str, str], documents: int
 ) -> None:
     here = site("asleep")
-    here.plan()
+    here.plan(documents=documents)
     with here.fleet("r1") as sleeper, here.fleet("r1") as others:
         sleeper.start(1)
         until(lambda: here.state.units("r1", {UnitState.RUNNING}))

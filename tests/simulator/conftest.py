@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,3 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)
-
-
-@pytest.fixture
-def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Prints a figure, whether or not the test passes."""
-    terminal = request.config.pluginmanager.get_plugin("terminalreporter")
-    return lambda line: terminal.write_line(f"\n{line}") if terminal else None

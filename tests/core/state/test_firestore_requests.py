@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from concurrent import futures
+from types import SimpleNamespace
 from uuid import uuid4
 
 import grpc
 import pytest
+from bad_network import Fault, bad_network
 from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import Client
@@ -107,6 +109,19 @@ def test_a_claim_that_a_peer_made_while_it_was_tried_again_is_the_peers(uri, dis
         disturb(exceptions.ServiceUnavailable, done=False)
         assert store.primitives.write_units([Change(None, row)]) == [False]
         assert store.units("r")[0].owner == "peer"
+
+
+@pytest.mark.parametrize("silent", [1, 2, 3, 4])
+def test_a_connection_that_has_fallen_silent_is_left_for_another(uri, firestore_server, monkeypatch, silent):
+    plan = SimpleNamespace(fault=lambda number: Fault.SILENT if number == silent else None, silent_seconds=None)
+    with bad_network(firestore_server.port, plan) as network:
+        for name, value in firestore_server.behind(network.port).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(firestore_calls, "ANSWER_SECONDS", 1.0)
+        with open_state(uri) as store:
+            created, read = store.create_run(_marker())[1], store.list_runs()
+        assert created and [run.run_id for run in read] == ["r"]
+        assert network.struck.total() == (silent <= 3), "each of the three requests in turn, and none"
 
 
 def test_what_does_not_pass_fails_after_a_while_in_one_line(uri, disturb, monkeypatch):
