@@ -106,6 +106,31 @@ class WrongRunState(DocgenError):
     exit_code = 2
 
 
+class BudgetUnset(UsageError):
+    """A grant was asked for in a run that has no budget."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"run {run_id!r} has no budget; set one first, or record what is spent without grants")
+
+
+class BudgetTooLow(UsageError):
+    """A cap below what is spent and reserved already. Names the least there can be."""
+
+    def __init__(self, run_id: str, cap: int, least: int) -> None:
+        self.run_id, self.cap, self.least = run_id, cap, least
+        super().__init__(
+            f"run {run_id!r}: {cap} nano-dollars are less than the {least} that are spent and reserved already; "
+            "set the budget to that or more"
+        )
+
+
+class GrantUnknown(UsageError):
+    """No grant of this id in the run."""
+
+    def __init__(self, run_id: str, grant_id: str) -> None:
+        super().__init__(f"run {run_id!r} has no grant {grant_id!r}; open it first")
+
+
 class RunIncomplete(DocgenError):
     """Something needs every unit done, and some are not. Names the gap by index."""
 

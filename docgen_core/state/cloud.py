@@ -29,6 +29,9 @@ RUN_AGE_SECONDS = 2.0
 """A pause or cancellation keeps new claims away after this long at the latest. Reading the run for
 each claim would cost more than all else a claim reads, and make its row the hottest of the store."""
 
+AVAILABLE_SHARDS = 16
+"""One row would be written for each grant that any worker of a fleet opens or closes, and they would wait for it."""
+
 PATIENCE_SECONDS = 30.0
 """How long a call is tried again before it fails: half a lease of the default length."""
 
@@ -80,6 +83,8 @@ def check_format(run_id: str, version: object) -> None:
 
 class CloudPrimitives(Primitives):
     """Primitives over rows that are kept, and found, by their segment."""
+
+    available_shards = AVAILABLE_SHARDS
 
     def __init__(self, run_age_seconds: float) -> None:
         self.run_age_seconds = run_age_seconds

@@ -9,12 +9,14 @@ What does not belong here: how a backend does it, how a worker uses it, what a u
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
+from docgen_core.state.budget import Settlement
+from docgen_core.state.budget_contract import BudgetStore
 from docgen_core.state.clocks import ClockOffset
 
 SEGMENT_UNITS = 1_000
@@ -182,8 +184,10 @@ class Progress:
     """Of `running`: leases past their expiry."""
 
 
-class StateStore(ABC):
+class StateStore(BudgetStore):
     """The contract over SQLite, Firestore, DynamoDB and memory. Safe to share among threads.
+
+    What a fleet may spend is `BudgetStore`'s part of it.
 
     Every mutation raises `RunUnknown` for a run that is not there and `UsageError` for a unit
     index outside the run; none creates a row for a unit that was never claimed.
@@ -265,11 +269,12 @@ class StateStore(ABC):
         """
 
     @abstractmethod
-    def complete_unit(self, lease: Lease, part: Part) -> None:
+    def complete_unit(self, lease: Lease, part: Part, settlement: Settlement | None = None) -> None:
         """RUNNING with this generation → DONE with the part's digest. The expiry does not matter.
 
+        What the unit has cost is settled in the same write, as `settle_grant` would, or not at all.
         Already DONE with the same generation and digest is fine (the answer was lost);
-        anything else raises `LeaseLost`.
+        anything else raises `LeaseLost`, and nothing is settled.
         """
 
     @abstractmethod

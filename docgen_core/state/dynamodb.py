@@ -7,6 +7,7 @@ Maps the primitives to requests; see docs/decisions/0009-state-in-the-clouds.md.
 | run | `#runs#` and one of 16 shards, by the run's id | the run's id |
 | unit | run, `#`, segment | `unit#` and the index |
 | seal | run, `#seals` | the segment |
+| ledger | run, `#` and the kind | the id |
 
 What does not belong here: rules of the contract, retries and errors of the service (dynamodb_calls.py).
 """
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 from docgen_core.state.cloud import FORMAT_VERSION, RUN_AGE_SECONDS, CloudPrimitives, calls, check_format, new_token
 from docgen_core.state.contract import SEGMENT_UNITS, Run, RunKind, RunMarker, RunState, Unit, UnitState
 from docgen_core.state.dynamodb_calls import ConditionFailed, Table
-from docgen_core.state.primitives import Change, Segment
+from docgen_core.state.primitives import Change, Entry, Posting, Segment
 
 Item = dict[str, dict[str, Any]]
 """A row as the service has it: attribute to `{type: value}`."""
@@ -99,9 +100,21 @@ _RUN = {
     "max_attempts": _Attribute("max_attempts", _WHOLE),
     "lease_seconds": _Attribute("lease_seconds", _REAL),
 }
-_FORMAT, _TOKEN, _SEAL_ROWS = "f", "t", "r"
+_FORMAT, _TOKEN, _SEAL_ROWS, _VERSION, _BODY = "f", "t", "r", "v", "b"
 
 _ABSENT = "attribute_not_exists(pk)"
+
+
+class _Put(NamedTuple):
+    """A row to store on a condition, and the condition's values."""
+
+    item: Item
+    condition: str
+    values: Item
+
+    def request(self, token: bytes) -> dict[str, Any]:
+        request: dict[str, Any] = {"Item": {**self.item, _TOKEN: {"B": token}}, "ConditionExpression": self.condition}
+        return request | {"ExpressionAttributeValues": self.values} if self.values else request
 
 
 class DynamoPrimitives(CloudPrimitives):
@@ -180,31 +193,44 @@ class DynamoPrimitives(CloudPrimitives):
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         return parsedate_to_datetime(date).timestamp() if date else None
 
+    def read_entries(self, run_id: str, keys: Sequence[tuple[str, str]]) -> list[Entry | None]:
+        """See `Primitives.read_entries`. One by one: a batch is read in no order."""
+        items = [self._get(_entry_key(run_id, kind, id_)) for kind, id_ in keys]
+        return [None if item is None else _entry_of(item) for item in items]
+
+    def list_entries(self, run_id: str, kind: str, after: str, limit: int) -> list[Entry]:
+        """See `Primitives.list_entries`."""
+        return [_entry_of(item) for item in self._query(f"{run_id}#{kind}", limit=limit, after=after)]
+
+    def commit(self, postings: Sequence[Posting], unit: Change | None = None) -> bool:
+        """See `Primitives.commit`. A transaction, which costs twice the writes, where there is more than one row."""
+        puts = [_posting_put(posting) for posting in postings]
+        if unit is not None:
+            puts.append(_unit_put(unit))
+        return self._put(*puts[0]) if len(puts) == 1 else self._put_together(puts)
+
     def _write(self, change: Change) -> bool:
-        before, after = change
-        if before is None:
-            return self._put(_unit_item(after), _ABSENT, {})
-        held = {
-            ":g": {"N": str(before.generation)},
-            ":s": {"S": str(before.state)},
-            ":h": {"N": str(before.heartbeat)},
-        }
-        return self._put(_unit_item(after), "g = :g AND s = :s AND h = :h", held)
+        return self._put(*_unit_put(change))
 
     def _put(self, item: Item, condition: str, values: Item) -> bool:
         """Store the row on a condition; True when it was stored, be it by a request whose answer was lost."""
+        return self._stored([_Put(item, condition, values)], lambda puts: self._table.call("put_item", **puts[0]))
+
+    def _put_together(self, puts: Sequence[_Put]) -> bool:
+        """Store all of the rows, each on its condition, or none; True likewise."""
+        return self._stored(puts, self._table.put_together)
+
+    def _stored(self, puts: Sequence[_Put], send: Callable[[list[dict[str, Any]]], object]) -> bool:
         self.check_open()
         token = new_token()
-        request: dict[str, Any] = {"Item": {**item, _TOKEN: {"B": token}}, "ConditionExpression": condition}
-        if values:
-            request["ExpressionAttributeValues"] = values
         try:
-            self._table.call("put_item", **request)
+            send([put.request(token) for put in puts])
         except ConditionFailed as refused:
             if not refused.retried:
                 return False
-            stored = self._get({"pk": item["pk"], "sk": item["sk"]})
-            return stored is not None and bytes(stored[_TOKEN]["B"]) == token
+            # One row of ours is enough: others may have changed the rest since.
+            stored = (self._get({"pk": put.item["pk"], "sk": put.item["sk"]}) for put in puts)
+            return any(item is not None and bytes(item[_TOKEN]["B"]) == token for item in stored)
         return True
 
     def _get(self, key: Item) -> Item | None:
@@ -278,6 +304,36 @@ def _unit_item(unit: Unit) -> Item:
 def _unit_of(item: Item) -> Unit:
     run_id, index = item["pk"]["S"].partition("#")[0], int(item["sk"]["S"].removeprefix("unit#"))
     return Unit(run_id=run_id, index=index, **_fields_in(item, _UNIT))
+
+
+def _unit_put(change: Change) -> _Put:
+    before, after = change
+    if before is None:
+        return _Put(_unit_item(after), _ABSENT, {})
+    held: Item = {
+        ":g": {"N": str(before.generation)},
+        ":s": {"S": str(before.state)},
+        ":h": {"N": str(before.heartbeat)},
+    }
+    return _Put(_unit_item(after), "g = :g AND s = :s AND h = :h", held)
+
+
+def _entry_key(run_id: str, kind: str, id_: str) -> Item:
+    return {"pk": {"S": f"{run_id}#{kind}"}, "sk": {"S": id_}}
+
+
+def _posting_put(posting: Posting) -> _Put:
+    before, after = posting
+    written: Item = {_VERSION: _WHOLE.write(after.version), _BODY: _JSON.write(after.body)}
+    item = _entry_key(after.run_id, after.kind, after.id) | written
+    if before is None:
+        return _Put(item, _ABSENT, {})
+    return _Put(item, f"{_VERSION} = :v", {":v": _WHOLE.write(before.version)})
+
+
+def _entry_of(item: Item) -> Entry:
+    run_id, _, kind = item["pk"]["S"].partition("#")
+    return Entry(run_id, kind, item["sk"]["S"], _WHOLE.read(item[_VERSION]), _JSON.read(item[_BODY]))
 
 
 def _run_item(run: Run) -> Item:

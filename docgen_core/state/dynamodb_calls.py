@@ -6,7 +6,9 @@ What does not belong here: what the table holds.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import boto3
 from botocore.config import Config
@@ -49,6 +51,8 @@ _PASSING = {
     "TransactionConflictException",
     "TransactionInProgressException",
 }
+_REASONS_PASSING = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+"""Why a row kept a transaction from happening, if it may be otherwise a moment later."""
 """What may be otherwise a moment later, beside connections lost and answers of 5xx."""
 
 
@@ -105,13 +109,21 @@ class Table:
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
         """The answer to a request. Raises `ConditionFailed`, `StateUnusable` or `StorageFailed`."""
+        return self._call(operation, request | {"TableName": self._name})
+
+    def put_together(self, puts: Sequence[dict[str, Any]]) -> None:
+        """Store rows, each on its condition, all or none. Raises as `call` does."""
+        items = [{"Put": put | {"TableName": self._name}} for put in puts]
+        # The same for each request of this call: the service knows a second one for the first.
+        self._call("transact_write_items", {"TransactItems": items, "ClientRequestToken": uuid4().hex})
+
+    def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         # A copy for each call: its statistics are this call's own.
         patiently = self._patiently.copy()
         try:
-            request |= {"TableName": self._name}
             answer: dict[str, Any] = patiently(getattr(client(self._region), operation), **request)
         except ClientError as error:
-            if _code(error) == "ConditionalCheckFailedException":
+            if _code(error) == "ConditionalCheckFailedException" or "ConditionalCheckFailed" in _reasons(error):
                 again = error.response["ResponseMetadata"].get("RetryAttempts", 0) > 0
                 raise ConditionFailed(again or patiently.statistics["attempt_number"] > 1) from None
             raise explained(error, self._name, self._region) from error
@@ -167,12 +179,19 @@ def _foreign(table: str) -> StateUnusable:
 def _passes(error: BaseException) -> bool:
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if reasons := _reasons(error):
+            return "ConditionalCheckFailed" not in reasons and bool(reasons & _REASONS_PASSING)
         return status >= 500 or _code(error) in _PASSING
     return isinstance(error, HTTPClientError)
 
 
 def _code(error: BaseException) -> str:
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def _reasons(error: ClientError) -> set[str]:
+    """Why a transaction was cancelled, by each row's code."""
+    return {str(reason.get("Code", "")) for reason in error.response.get("CancellationReasons", ())}
 
 
 def _one_line(error: Exception) -> str:

@@ -7,6 +7,7 @@ Maps the primitives to requests; see docs/decisions/0009-state-in-the-clouds.md.
 | run | `runs/{run}` |
 | unit | `runs/{run}/units/{scattered hex}-{index}` |
 | seal | `runs/{run}/seals/{segment}` |
+| ledger | `runs/{run}/ledger/{kind}-{scattered hex}` |
 
 Each holds what is queried (`segment`, `state`) beside a map `row` with the rest, so that one
 exemption keeps the rest out of every index. What does not belong here: rules of the contract,
@@ -27,7 +28,7 @@ from google.cloud.firestore import DocumentReference, FieldFilter
 from docgen_core.state.cloud import FORMAT_VERSION, RUN_AGE_SECONDS, CloudPrimitives, check_format, new_token
 from docgen_core.state.contract import SEGMENT_UNITS, Run, RunKind, RunMarker, RunState, Unit, UnitState
 from docgen_core.state.firestore_calls import Database, Snapshot, Write
-from docgen_core.state.primitives import Change, Segment
+from docgen_core.state.primitives import Change, Entry, Posting, Segment
 
 _APART = {"run_id", "index", "state", "stamp", "marker"}
 """Fields that a document keeps in its name or beside `row`, or that are no part of it."""
@@ -108,6 +109,41 @@ class FirestorePrimitives(CloudPrimitives):
         seen: datetime = self._read(self._database.client.collection("runs").document("#clock")).read_time
         return seen.timestamp()
 
+    def read_entries(self, run_id: str, keys: Sequence[tuple[str, str]]) -> list[Entry | None]:
+        """See `Primitives.read_entries`. One request, in which what was read first holds when the last is read."""
+        self.check_open()
+        snapshots = self._database.get([self._entry(run_id, kind, id_) for kind, id_ in keys])
+        return [_entry_of(snapshot) if snapshot.exists else None for snapshot in snapshots]
+
+    def list_entries(self, run_id: str, kind: str, after: str, limit: int) -> list[Entry]:
+        """See `Primitives.list_entries`. By a range of the documents' names."""
+        ledger = self._run(run_id).collection("ledger")
+        first = self._entry(run_id, kind, after) if after else ledger.document(f"{kind}-")
+        query = ledger.order_by("__name__").limit(limit)
+        query = query.where(filter=FieldFilter("__name__", ">", first))
+        query = query.where(filter=FieldFilter("__name__", "<", ledger.document(f"{kind}.")))
+        return [_entry_of(snapshot) for snapshot in self._query(query)]
+
+    def commit(self, postings: Sequence[Posting], unit: Change | None = None) -> bool:
+        """See `Primitives.commit`. One batch, each document under its precondition; no transaction."""
+        self.check_open()
+        writes = [
+            Write(self._entry(after.run_id, after.kind, after.id), _entry_data(after), before and before.stamp)
+            for before, after in postings
+        ]
+        if unit is not None:
+            before, after = unit
+            writes.append(Write(self._unit(after.run_id, after.index), _unit_data(after), before and before.stamp))
+        token = new_token()
+        for write in writes:
+            write.data["row"]["token"] = token
+        applied, doubtful = self._database.commit(writes)
+        if doubtful:
+            # One document of ours is enough: others may have changed the rest since.
+            stored = self._database.get([write.reference for write in writes])
+            return any(snapshot.exists and snapshot.get("row.token") == token for snapshot in stored)
+        return applied
+
     # Where documents are --------------------------------------------------------------------
 
     def _run(self, run_id: str) -> DocumentReference:
@@ -118,6 +154,12 @@ class FirestorePrimitives(CloudPrimitives):
         # Names that follow one another would all go to the same server.
         scattered = sha256(str(index).encode()).hexdigest()[:8]
         reference: DocumentReference = self._run(run_id).collection("units").document(f"{scattered}-{index}")
+        return reference
+
+    def _entry(self, run_id: str, kind: str, id_: str) -> DocumentReference:
+        # An id may hold what no name of a document can.
+        name = f"{kind}-{sha256(id_.encode()).hexdigest()[:32]}"
+        reference: DocumentReference = self._run(run_id).collection("ledger").document(name)
         return reference
 
     def _seals(self, run_id: str) -> Any:
@@ -168,6 +210,18 @@ def _unit_of(snapshot: Snapshot) -> Unit:
         stamp=snapshot.update_time,
         **{name: row[name] for name in _UNIT_FIELDS},
     )
+
+
+def _entry_data(entry: Entry) -> dict[str, Any]:
+    body = json.dumps(entry.body, sort_keys=True, separators=(",", ":"))
+    return {"row": {"kind": entry.kind, "id": entry.id, "version": entry.version, "body": body}}
+
+
+def _entry_of(snapshot: Snapshot) -> Entry:
+    row = (snapshot.to_dict() or {})["row"]
+    run_id = snapshot.reference.parent.parent.id
+    stamp = snapshot.update_time
+    return Entry(run_id, row["kind"], row["id"], row["version"], json.loads(row["body"]), stamp)
 
 
 def _run_data(run: Run) -> dict[str, Any]:

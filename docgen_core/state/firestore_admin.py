@@ -13,7 +13,7 @@ from google.cloud.firestore_admin_v1 import Field, FirestoreAdminClient
 
 from docgen_core.state.firestore_calls import Database, explained
 
-_COLLECTIONS = ("runs", "units", "seals")
+_COLLECTIONS = ("runs", "units", "seals", "ledger")
 """Whose map `row` no query asks about. Indexed, its times would be values that only rise, which limits
 how many documents a second can be written."""
 

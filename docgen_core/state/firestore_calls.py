@@ -13,6 +13,7 @@ from google.api_core import exceptions
 from google.api_core.retry import Retry
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
 from google.cloud.firestore import Client, DocumentReference, DocumentSnapshot
+from google.cloud.firestore_v1.batch import WriteBatch
 from google.cloud.firestore_v1.bulk_batch import BulkWriteBatch
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
@@ -100,6 +101,10 @@ class Database:
                     doubtful.append(position)
         return applied, doubtful
 
+    def commit(self, writes: Sequence[Write]) -> tuple[bool, bool]:
+        """Store all of the documents or none: whether they are stored, and whether a refusal is in doubt, as above."""
+        return self._call(_Committing(self, writes))
+
     def _call(self, call: Callable[[], T]) -> T:
         def attempt() -> T:
             client, api = self.client, self.client._firestore_api
@@ -147,7 +152,7 @@ class _Writing:
         again, self._asked = self._asked, True
         batch = BulkWriteBatch(self._database.client)
         for position in open_:
-            self._add(batch, self._writes[position])
+            _add(self._database, batch, self._writes[position])
         answer = batch.commit(retry=_ONCE, timeout=ANSWER_SECONDS)
         for position, status in zip(open_, answer.status, strict=True):
             if not status.code:
@@ -164,12 +169,33 @@ class _Writing:
             raise passing
         return [(self._stored[position], position in self._doubtful) for position in range(len(self._writes))]
 
-    def _add(self, batch: BulkWriteBatch, write: Write) -> None:
-        if write.stamp is None:
-            batch.create(write.reference, write.data)
-        else:
-            option = self._database.client.write_option(last_update_time=write.stamp)
-            batch.update(write.reference, write.data, option=option)
+
+class _Committing:
+    """Writes that go together or not at all: called until there is an answer."""
+
+    def __init__(self, database: Database, writes: Sequence[Write]) -> None:
+        self._database, self._writes = database, writes
+        self._asked = False
+
+    def __call__(self) -> tuple[bool, bool]:
+        """Whether they were stored, and whether a refusal is in doubt. Raises what may pass."""
+        again, self._asked = self._asked, True
+        batch = self._database.client.batch()
+        for write in self._writes:
+            _add(self._database, batch, write)
+        try:
+            batch.commit(retry=_ONCE, timeout=ANSWER_SECONDS)
+        except (exceptions.AlreadyExists, exceptions.FailedPrecondition):
+            return False, again
+        return True, False
+
+
+def _add(database: Database, batch: WriteBatch | BulkWriteBatch, write: Write) -> None:
+    if write.stamp is None:
+        batch.create(write.reference, write.data)
+    else:
+        option = database.client.write_option(last_update_time=write.stamp)
+        batch.update(write.reference, write.data, option=option)
 
 
 def explained(error: Exception, project: str, database: str) -> DocgenError:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from docgen_core.state.contract import SEGMENT_UNITS, Run, RunState, Unit, UnitState
-from docgen_core.state.primitives import Change, Primitives, Segment
+from docgen_core.state.primitives import Change, Entry, Posting, Primitives, Segment
 
 
 class MemoryPrimitives(Primitives):
@@ -24,6 +24,8 @@ class MemoryPrimitives(Primitives):
         self._units: dict[str, dict[int, dict[int, Unit]]] = {}
         """By run, segment and index."""
         self._seals: dict[str, dict[int, int]] = {}
+        self._entries: dict[str, dict[str, dict[str, Entry]]] = {}
+        """By run, kind and id."""
 
     def insert_run(self, run: Run) -> bool:
         """See `Primitives.insert_run`. Keeps the spec as JSON would: a copy, tuples as lists."""
@@ -34,6 +36,7 @@ class MemoryPrimitives(Primitives):
             self._runs[run.run_id] = replace(run, marker=replace(run.marker, spec=spec))
             self._units[run.run_id] = {}
             self._seals[run.run_id] = {}
+            self._entries[run.run_id] = {}
             return True
 
     def read_run(self, run_id: str) -> Run | None:
@@ -88,11 +91,39 @@ class MemoryPrimitives(Primitives):
         with self._lock:
             return dict(self._seals[run_id])
 
+    def read_entries(self, run_id: str, keys: Sequence[tuple[str, str]]) -> list[Entry | None]:
+        """See `Primitives.read_entries`."""
+        with self._lock:
+            kinds = self._entries[run_id]
+            return [kinds.get(kind, {}).get(id_) for kind, id_ in keys]
+
+    def list_entries(self, run_id: str, kind: str, after: str, limit: int) -> list[Entry]:
+        """See `Primitives.list_entries`."""
+        with self._lock:
+            there = self._entries[run_id].get(kind, {})
+            return [there[id_] for id_ in sorted(there) if id_ > after][:limit]
+
+    def commit(self, postings: Sequence[Posting], unit: Change | None = None) -> bool:
+        """See `Primitives.commit`."""
+        with self._lock:
+            if not all(self._stands(posting) for posting in postings):
+                return False
+            if unit is not None and not self._write(unit):
+                return False
+            for _, after in postings:
+                self._entries[after.run_id].setdefault(after.kind, {})[after.id] = after
+            return True
+
     def close(self) -> None:
         """Nothing to give back: the tables live as long as their name, or their last user."""
 
     def _segment(self, run_id: str, index: int) -> dict[int, Unit]:
         return self._units[run_id].setdefault(index // SEGMENT_UNITS, {})
+
+    def _stands(self, posting: Posting) -> bool:
+        before, after = posting
+        stored = self._entries[after.run_id].get(after.kind, {}).get(after.id)
+        return (stored and stored.version) == (before and before.version)
 
     def _write(self, change: Change) -> bool:
         before, after = change

@@ -1,7 +1,7 @@
-"""What a backend must be able to do: a handful of reads and conditional writes on single rows.
+"""What a backend must be able to do: a handful of reads, and conditional writes of rows.
 
-Every rule of the contract is made of these by `store.SegmentStore`; a backend only maps them to
-its database. Each method is one call to the store, so that a test or a simulator can stand
+Every rule of the contract is made of these by `store.SegmentStore` and `ledger.LedgerStore`; a
+backend only maps them to its database. Each method is one call to the store, so that a test or a simulator can stand
 between any two of them. What does not belong here: leases, attempts, who may claim what.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from docgen_core.errors import RunUnknown
@@ -26,6 +26,34 @@ class Change(NamedTuple):
 
     before: Unit | None
     after: Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of a run's ledger. What is in it is its writer's own business."""
+
+    run_id: str
+    kind: str
+    """A word; part of the row's key, like the id."""
+    id: str
+    version: int
+    """1 when it is inserted, and one more at each write."""
+    body: Mapping[str, object]
+    """JSON, as it is read back."""
+    stamp: object = field(default=None, compare=False, repr=False)
+    """As a run's."""
+
+
+class Posting(NamedTuple):
+    """A ledger row before (`None`: there was none) and after, to be written while its version is that of `before`."""
+
+    before: Entry | None
+    after: Entry
+
+    @classmethod
+    def of(cls, run_id: str, kind: str, id_: str, before: Entry | None, body: Mapping[str, object]) -> Posting:
+        """The next version of the row, with this body."""
+        return cls(before, Entry(run_id, kind, id_, before.version + 1 if before else 1, body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +103,10 @@ class Primitives(ABC):
     run_age_seconds: float = 0.0
     """How long ago a run may have been read for a claim to rest on it: more than 0 where each read is billed."""
 
+    available_shards: int = 1
+    """Over how many rows what is available of a budget is spread: more than 1 where many writers of one row wait for
+    each other. Part of the format: all processes have to agree."""
+
     @abstractmethod
     def insert_run(self, run: Run) -> bool:
         """Store the run unless its id is taken; True when this call did."""
@@ -122,6 +154,22 @@ class Primitives(ABC):
     def read_time(self) -> float | None:
         """The store's own clock, in seconds since 1970, by one read; None where it has none of its own."""
         return None
+
+    @abstractmethod
+    def read_entries(self, run_id: str, keys: Sequence[tuple[str, str]]) -> list[Entry | None]:
+        """Ledger rows by kind and id, in the order asked for: read in this order, or all at one moment."""
+
+    @abstractmethod
+    def list_entries(self, run_id: str, kind: str, after: str, limit: int) -> list[Entry]:
+        """Rows of a kind behind the id `after` (all of them for an empty one), in an order of the store's own."""
+
+    @abstractmethod
+    def commit(self, postings: Sequence[Posting], unit: Change | None = None) -> bool:
+        """Write all of these rows, and the unit's where there is one, or none of them.
+
+        True when this call did. False when a condition did not hold; should an answer have been lost
+        and the rows have changed since, it may have done so and say False: read again.
+        """
 
     @abstractmethod
     def close(self) -> None:

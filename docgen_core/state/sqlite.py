@@ -16,11 +16,23 @@ from typing import Any
 
 from docgen_core.errors import StorageFailed
 from docgen_core.state.contract import SEGMENT_UNITS, Run, RunKind, RunMarker, RunState, Unit, UnitState
-from docgen_core.state.primitives import Change, Primitives, Segment
+from docgen_core.state.primitives import Change, Entry, Posting, Primitives, Segment
 from docgen_core.state.sqlite_connections import Connections
 
-FORMAT_VERSION = 1
-"""Of the tables below; any other in a file is refused, never misread."""
+FORMAT_VERSION = 2
+"""Of the tables below. A file of an earlier one is brought up to it; any other is refused, never misread."""
+
+_LEDGER = (
+    """
+    CREATE TABLE entries (
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (run_id, kind, id)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+_MIGRATIONS = {1: _LEDGER}
+"""What makes a file of this version one of the next."""
 
 _SCHEMA = (
     """
@@ -49,6 +61,7 @@ _SCHEMA = (
         run_id TEXT NOT NULL, segment INTEGER NOT NULL, rows INTEGER NOT NULL, PRIMARY KEY (run_id, segment)
     ) STRICT, WITHOUT ROWID
     """,
+    *_LEDGER,
 )
 
 _RUN_COLUMNS = (
@@ -77,7 +90,7 @@ class SqlitePrimitives(Primitives):
     def __init__(self, path: Path) -> None:
         """Open or create the file. Raises `StateUnusable` or `StorageFailed`."""
         self._folder = path.parent
-        self._connections = Connections(path, version=FORMAT_VERSION, schema=_SCHEMA)
+        self._connections = Connections(path, version=FORMAT_VERSION, schema=_SCHEMA, migrations=_MIGRATIONS)
 
     def insert_run(self, run: Run) -> bool:
         """See `Primitives.insert_run`."""
@@ -160,6 +173,36 @@ class SqlitePrimitives(Primitives):
         except OSError as error:
             raise StorageFailed(f"cannot write the folder {self._folder} of the state: {error.strerror}") from None
 
+    def read_entries(self, run_id: str, keys: Sequence[tuple[str, str]]) -> list[Entry | None]:
+        """See `Primitives.read_entries`. One statement, and so of one moment."""
+        # A search for each: the planner would look for alternatives in all of the run's rows.
+        search = "SELECT kind, id, version, body FROM entries WHERE run_id = ? AND kind = ? AND id = ?"
+        rows = self._all(" UNION ALL ".join([search] * len(keys)), tuple(x for key in keys for x in (run_id, *key)))
+        found = {(kind, id_): Entry(run_id, kind, id_, version, json.loads(body)) for kind, id_, version, body in rows}
+        return [found.get(key) for key in keys]
+
+    def list_entries(self, run_id: str, kind: str, after: str, limit: int) -> list[Entry]:
+        """See `Primitives.list_entries`."""
+        rows = self._all(
+            "SELECT id, version, body FROM entries WHERE run_id = ? AND kind = ? AND id > ? ORDER BY id LIMIT ?",
+            (run_id, kind, after, limit),
+        )
+        return [Entry(run_id, kind, id_, version, json.loads(body)) for id_, version, body in rows]
+
+    def commit(self, postings: Sequence[Posting], unit: Change | None = None) -> bool:
+        """See `Primitives.commit`. One transaction."""
+
+        def write(db: sqlite3.Connection) -> bool:
+            applied = all(_write_entry(db, posting) for posting in postings) and (unit is None or _write_unit(db, unit))
+            if not applied:
+                raise _Refused
+            return True
+
+        try:
+            return self._connections.write(write)
+        except _Refused:
+            return False
+
     def close(self) -> None:
         """See `Primitives.close`."""
         self._connections.close()
@@ -170,6 +213,24 @@ class SqlitePrimitives(Primitives):
 
     def _all(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return self._connections.read(lambda db: db.execute(statement, values).fetchall())
+
+
+class _Refused(Exception):
+    """A condition does not hold: the transaction is rolled back."""
+
+
+def _write_entry(db: sqlite3.Connection, posting: Posting) -> bool:
+    before, after = posting
+    body = json.dumps(after.body, sort_keys=True, separators=(",", ":"))
+    if before is None:
+        values = (after.run_id, after.kind, after.id, after.version, body)
+        statement = (
+            "INSERT INTO entries (run_id, kind, id, version, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        )
+        return db.execute(statement, values).rowcount == 1
+    statement = "UPDATE entries SET version = ?, body = ? WHERE run_id = ? AND kind = ? AND id = ? AND version = ?"
+    key = (before.run_id, before.kind, before.id, before.version)
+    return db.execute(statement, (after.version, body, *key)).rowcount == 1
 
 
 def _write_unit(db: sqlite3.Connection, change: Change) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 from weakref import WeakSet
@@ -56,13 +56,15 @@ class _Slot:
 class Connections:
     """One connection a thread and process, all with the same settings."""
 
-    def __init__(self, path: Path, *, version: int, schema: tuple[str, ...]) -> None:
-        """Open `path`, creating it and its folder where missing.
+    def __init__(
+        self, path: Path, *, version: int, schema: tuple[str, ...], migrations: Mapping[int, tuple[str, ...]]
+    ) -> None:
+        """Open `path`, creating it and its folder where missing; `migrations` lead from a version to the next.
 
-        Raises `StateUnusable` for a file that is not a state store of this `version`,
-        `StorageFailed` when it cannot be read or written.
+        Raises `StateUnusable` for a file that is not a state store of this `version` or one that can
+        be brought up to it, `StorageFailed` when it cannot be read or written.
         """
-        self._path, self._version, self._schema = path, version, schema
+        self._path, self._version, self._schema, self._migrations = path, version, schema, migrations
         self._local = threading.local()
         self._open: WeakSet[_Slot] = WeakSet()
         self._lock = threading.Lock()
@@ -134,7 +136,7 @@ class Connections:
             check_same_thread=False,
         )
         try:
-            if not self._is_ours(connection):
+            if self._version_of(connection) != self._version:
                 self._create(connection)
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -142,34 +144,45 @@ class Connections:
             raise
         return connection
 
-    def _is_ours(self, connection: sqlite3.Connection) -> bool:
-        """True for a store of our version, False for an empty file. Raises `StateUnusable` for anything else."""
+    def _version_of(self, connection: sqlite3.Connection) -> int:
+        """Our version, an earlier one that can be migrated, or 0 for an empty file.
+
+        Raises `StateUnusable` for anything else.
+        """
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if (application, version, objects) == (0, 0, 0):
-            return False
+            return 0
         if application != APPLICATION_ID:
             raise StateUnusable(f"{self._path} is another program's SQLite database; name another file for the state")
-        if version != self._version:
+        if version != self._version and version not in self._migrations:
             raise StateUnusable(
                 f"{self._path} is a state store of format {version}, this docgen reads format {self._version}; "
                 "use the docgen that wrote it, or name another file"
             )
-        return True
+        return int(version)
 
     def _create(self, connection: sqlite3.Connection) -> None:
-        """Make an empty file a state store, in one transaction: no process ever meets half of it."""
+        """Make an empty file, or one of an earlier version, a state store of ours.
+
+        In one transaction: no process ever meets half of it.
+        """
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise StateUnusable(f"the file system of {self._path} cannot hold a shared state store (no WAL)")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if not self._is_ours(connection):
-                for statement in self._schema:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {self._version}")
+            there = self._version_of(connection)
+            statements = (
+                self._schema
+                if there == 0
+                else [text for version in range(there, self._version) for text in self._migrations[version]]
+            )
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {self._version}")
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:

@@ -3,7 +3,7 @@
 Each operation reads what it needs, lets `transitions` say what becomes of it, and writes that on
 condition that nothing has changed since; when something has, it reads again. Such a loop ends,
 since each further round means that another worker's write got through. What does not belong
-here: the rules (transitions.py), claim order (claiming.py), databases.
+here: the rules (transitions.py), claim order (claiming.py), the budget (ledger.py), databases.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from docgen_core.errors import LeaseLost, RunIncomplete, RunUnknown, UsageError
 from docgen_core.state import transitions
+from docgen_core.state.budget import Settlement
 from docgen_core.state.claiming import Claimer
 from docgen_core.state.clocks import ClockOffset
 from docgen_core.state.contract import (
@@ -28,6 +29,7 @@ from docgen_core.state.contract import (
     Unit,
     UnitState,
 )
+from docgen_core.state.ledger import LedgerStore
 from docgen_core.state.primitives import Change, Primitives, Segment, segment_count, segment_range
 from docgen_core.state.settings import Settings
 from docgen_core.state.watch import Watch, by_segment
@@ -38,7 +40,7 @@ _MAX_RUNS = 1024
 """Runs remembered at most; then all are forgotten, at the price of one more read each."""
 
 
-class SegmentStore(StateStore):
+class SegmentStore(LedgerStore, StateStore):
     """A state store over `primitives`. Clocks: `clock` is wall time in seconds since 1970,
     compared with other machines' only to decide when to try again; `monotonic` is this process's own.
     """
@@ -139,10 +141,21 @@ class SegmentStore(StateStore):
         )
         return transitions.lease_of(unit, asked_at=asked, lease_seconds=run.lease_seconds), run.state
 
-    def complete_unit(self, lease: Lease, part: Part) -> None:
+    def complete_unit(self, lease: Lease, part: Part, settlement: Settlement | None = None) -> None:
         """See `StateStore.complete_unit`."""
         self._run_of(lease)
-        self.primitives.change_unit(lease.run_id, lease.index, lambda unit: transitions.completed(unit, lease, part))
+        if settlement is None:
+            self.primitives.change_unit(
+                lease.run_id, lease.index, lambda unit: transitions.completed(unit, lease, part)
+            )
+            return
+
+        def done() -> Change | None:
+            before = self.primitives.read_unit(lease.run_id, lease.index)
+            after = transitions.completed(before, lease, part)
+            return None if after == before else Change(before, after)
+
+        self._settle(lease.run_id, settlement, done)
 
     def fail_unit(self, lease: Lease, error: str, *, retry_seconds: float | None = None) -> UnitState:
         """See `StateStore.fail_unit`."""
@@ -258,10 +271,14 @@ class SegmentStore(StateStore):
 
     # Shared steps -------------------------------------------------------------------------
 
+    def _known(self, run_id: str) -> Run:
+        """The run, for what never changes in it: its units, attempts and lease length."""
+        known = self._runs.get(run_id)
+        return self.run(run_id) if known is None else known[1]
+
     def _run_of(self, lease: Lease) -> Run:
-        """The lease's run, for what never changes in it: its units, attempts and lease length."""
-        known = self._runs.get(lease.run_id)
-        run = self.run(lease.run_id) if known is None else known[1]
+        """The lease's run, as `_known` has it."""
+        run = self._known(lease.run_id)
         transitions.check_index(run, lease.index)
         return run
 

@@ -1,4 +1,4 @@
-"""Which leases have run out, as far as this process can tell.
+"""Which leases and grants have run out, as far as this process can tell.
 
 It may be wrong, as any clock may: that costs work, never correctness, since the generation decides
 who owns a unit. What does not belong here: what becomes of an expired unit, the store.
@@ -7,16 +7,22 @@ who owns a unit. What does not belong here: what becomes of an expired unit, the
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
+from docgen_core.state.budget import Grant
 from docgen_core.state.contract import SEGMENT_UNITS, Run, Unit, UnitState
+
+K = TypeVar("K", bound=Hashable)
+
+_GRANTS = -1
+"""Where a run's grants are watched: no segment has this number."""
 
 
 @dataclass(slots=True)
 class _Sighting:
-    generation: int
-    heartbeat: int
+    mark: Hashable
     since: float
 
 
@@ -24,13 +30,13 @@ class Watch:
     """Which leases have run out, by two rules, whichever fires first.
 
     By the wall clock, when past by more than the allowed skew; or when this process has itself
-    seen the same generation and heartbeat for longer than a whole lease by its monotonic clock,
-    which finds dead owners whose wall clock ran ahead. Safe to share among threads.
+    seen the same generation and heartbeat (of a grant: the same settlement) for longer than a whole
+    lease by its monotonic clock, which finds dead owners whose wall clock ran ahead. Safe to share among threads.
     """
 
     def __init__(self, *, skew_seconds: float, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
         self._skew, self._clock, self._monotonic = skew_seconds, clock, monotonic
-        self._seen: dict[tuple[str, int], dict[int, _Sighting]] = {}
+        self._seen: dict[tuple[str, int], dict[Hashable, _Sighting]] = {}
         self._lock = threading.Lock()
 
     def seconds_left(self, run: Run, segment: int, units: Iterable[Unit]) -> dict[int, float]:
@@ -39,30 +45,44 @@ class Watch:
         `units` holds all that are running there; what was seen of any other is forgotten.
         """
         running = [unit for unit in units if unit.state is UnitState.RUNNING]
-        watched = self._look((run.run_id, segment), running, self._monotonic())
+        marks = {unit.index: (unit.generation, unit.heartbeat) for unit in running}
+        watched = self._look((run.run_id, segment), marks, self._monotonic())
         now = self._clock()
         return {
             unit.index: min(unit.lease_expires_at + self._skew - now, run.lease_seconds - watched[unit.index])
             for unit in running
         }
 
+    def grants_left(self, run_id: str, grants: Iterable[Grant]) -> dict[str, float]:
+        """Seconds until each of a run's open grants may be expired, likewise; `grants` holds them all."""
+        open_grants = list(grants)
+        marks = {grant.id: (grant.sequence, grant.expires_at) for grant in open_grants}
+        watched = self._look((run_id, _GRANTS), marks, self._monotonic())
+        now = self._clock()
+        return {
+            grant.id: min(grant.expires_at + self._skew - now, grant.seconds - watched[grant.id])
+            for grant in open_grants
+        }
+
     def is_past(self, unit: Unit) -> bool:
         """Whether a RUNNING unit's lease is past by the wall clock."""
         return self._clock() > unit.lease_expires_at + self._skew
 
-    def _look(self, where: tuple[str, int], running: list[Unit], now: float) -> dict[int, float]:
-        """Seconds each unit has gone unchanged."""
+    def _look(self, where: tuple[str, int], marks: Mapping[K, Hashable], now: float) -> dict[K, float]:
+        """Seconds each row has gone unchanged, as far as its mark tells."""
         with self._lock:
             before = self._seen.pop(where, {})
-            after: dict[int, _Sighting] = {}
-            for unit in running:
-                seen = before.get(unit.index)
-                if seen is None or (seen.generation, seen.heartbeat) != (unit.generation, unit.heartbeat):
-                    seen = _Sighting(unit.generation, unit.heartbeat, now)
-                after[unit.index] = seen
+            after: dict[Hashable, _Sighting] = {}
+            watched: dict[K, float] = {}
+            for key, mark in marks.items():
+                seen = before.get(key)
+                if seen is None or seen.mark != mark:
+                    seen = _Sighting(mark, now)
+                after[key] = seen
+                watched[key] = now - seen.since
             if after:
                 self._seen[where] = after
-            return {index: now - seen.since for index, seen in after.items()}
+            return watched
 
 
 def by_segment(units: Iterable[Unit]) -> Iterator[tuple[int, list[Unit]]]:

@@ -80,6 +80,7 @@ class Meddled(Primitives):
 
     def __init__(self, inner: Primitives) -> None:
         self.inner = inner
+        self.available_shards = inner.available_shards
         self.calls: list[str] = []
         """Names of the calls so far."""
         self._acts: dict[tuple[str, str], Callable[..., object]] = {}

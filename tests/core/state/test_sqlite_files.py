@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,12 +58,17 @@ def test_the_claim_path_and_reports_walk_indexes_only(tmp_path):
         store.progress("r")
         store.list_runs({store.run("r").state})
         store.list_runs()
+        store.set_budget("r", 100)
+        store.open_grant("r", "w", 10, "g")
+        store.close_grant("r", "g")
+        store.spend("r")
         connection.set_trace_callback(None)
         reads = [text for text in statements if text.lstrip().startswith(("SELECT", "UPDATE"))]
         assert len(reads) > 10
         for statement in reads:
             for *_, plan in connection.execute(f"EXPLAIN QUERY PLAN {statement}"):
                 assert "SCAN" not in plan, statement
+                assert "entries" not in plan or "kind=?" in plan, statement
         walks = [text for text in reads if "ORDER BY idx" in text]
         assert any("'FAILED'" in text for text in walks)
         assert any("'RUNNING'" in text for text in walks)
@@ -91,10 +97,27 @@ def test_another_format_is_refused_and_never_misread(tmp_path):
     open_state(path).close()
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
     error = refused(path)
     assert isinstance(error, StateUnusable)
-    assert "format 2, this docgen reads format 1" in str(error)
+    assert "format 3, this docgen reads format 2" in str(error)
+
+
+def test_a_file_from_before_budgets_is_brought_up_and_keeps_its_runs(tmp_path):
+    path = tmp_path / "state.db"
+    with open_state(path) as store:
+        run, _ = store.create_run(MARKER)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE entries")
+        connection.execute("PRAGMA user_version = 1")
+    with ThreadPoolExecutor(8) as pool:
+        stores = list(pool.map(lambda _: open_state(path), range(8)))
+    for number, store in enumerate(stores):
+        assert store.run("r") == run
+        assert store.set_budget("r", 10 + number).cap == 10 + number
+        store.close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
 
 
 def test_a_damaged_file(tmp_path):
