@@ -20,6 +20,9 @@ from docgen_core.errors import BudgetTooLow, UsageError
 NANO = 1_000_000_000
 """Nano-dollars in a dollar."""
 
+MAX_NAME_BYTES = 256
+"""Of the id of a grant or an entry, and of a model's or provider's name."""
+
 
 class GrantState(StrEnum):
     """Where a grant stands. Costs that become known later are booked in any state."""
@@ -150,7 +153,6 @@ class Spend:
 
 def granted(run_id: str, grant_id: str, owner: str, amount: int, *, seconds: float, now: float) -> Grant:
     """A grant just opened. Raises `UsageError` for an amount that is none."""
-    check_name(grant_id, "grant")
     if type(amount) is not int or amount < 1:
         raise UsageError(f"a grant is of whole nano-dollars from 1, not {amount!r}")
     if not seconds > 0:
@@ -207,7 +209,6 @@ def expired(grant: Grant, policy: ExpiredGrants) -> Grant:
 
 def spent(run_id: str, entry_id: str, usage: Usage) -> Grant:
     """What was spent without a grant, as the record of one that was of nothing; no budget covers it yet."""
-    check_name(entry_id, "spend")
     for model, used in usage.items():
         check_usage(model, used)
     return Grant(run_id, entry_id, "", 0, 0, 1, GrantState.CLOSED, 0.0, 0.0, dict(sorted(usage.items())))
@@ -215,18 +216,16 @@ def spent(run_id: str, entry_id: str, usage: Usage) -> Grant:
 
 def check_usage(model: str, used: ModelUsage) -> None:
     """Raise `UsageError` for counts that cannot be."""
+    check_name(model, "model")
     counts = _counts(used)
-    if not model or any(type(count) is not int or count < 0 for count in counts) or used.unpriced_calls > used.calls:
+    if any(type(count) is not int or count < 0 for count in counts) or used.unpriced_calls > used.calls:
         raise UsageError(f"usage of model {model!r} is of whole numbers from 0, not {used}")
 
 
 def check_name(name: str, what: str) -> None:
     """Raise `UsageError` for an id that no store could keep."""
-    if not 1 <= len(name.encode("utf-8", "surrogatepass")) <= _MAX_NAME_BYTES:
-        raise UsageError(f"the id of a {what} has 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
-
-
-_MAX_NAME_BYTES = 256
+    if not name.isprintable() or not 1 <= len(name.encode()) <= MAX_NAME_BYTES:
+        raise UsageError(f"the id of a {what} is 1 to {MAX_NAME_BYTES} bytes of printable text, not {name!r}")
 
 
 # Available --------------------------------------------------------------------------------

@@ -154,7 +154,6 @@ class LedgerStore(BudgetStore):
         """See `BudgetStore.quarantine_providers`."""
         self._known(run_id)
         for provider, reason in sorted(reasons.items()):
-            rules.check_name(provider, "provider")
             self._change_quarantine(run_id, provider, _first(cut_error(reason) or "no reason given"))
 
     def quarantined_providers(self, run_id: str) -> dict[str, str]:
@@ -170,6 +169,7 @@ class LedgerStore(BudgetStore):
 
     def _change_quarantine(self, run_id: str, provider: str, change: Callable[[str], str]) -> bool:
         """Store another reason, the empty one being none; whether there was one before."""
+        rules.check_name(provider, "provider")
         while True:
             (row,) = self.primitives.read_entries(run_id, [(QUARANTINE, provider)])
             before = _reason(row)
@@ -223,6 +223,7 @@ class LedgerStore(BudgetStore):
         None when that is more than is available, and may be refused. `alone`: the rule asks no budget and
         seldom moves money, so that only the grant's row is read at first.
         """
+        rules.check_name(grant_id, kind)
         while True:
             unit = unit_change()
             rows = self._rows(run_id, kind, grant_id, alone)

@@ -1,4 +1,4 @@
-"""Watches every change as it happens, and says which invariant it breaks (design: I1 to I7).
+"""Watches every change as it happens, and says which invariant it breaks (design: I1 to I8).
 
 It sees the stores from within, knows who acts, and takes no part. What does not belong here: what
 a run must look like when all is over (sim_schedule.py).
@@ -7,12 +7,15 @@ a run must look like when all is over (sim_schedule.py).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import sha256_hex
 from docgen_core.runs.keys import root_key, sealed_key
+from docgen_core.state.budget import GrantState, grant_of
 from docgen_core.state.contract import Run, RunState, Unit, UnitState
-from docgen_core.state.primitives import Primitives, segment_range
+from docgen_core.state.primitives import Entry, Posting, Primitives, segment_range
 
 S, U = RunState, UnitState
 
@@ -26,6 +29,16 @@ _STEPS = {
 }
 
 
+@dataclass(slots=True)
+class Balance:
+    """A run's budget, added up from each change of a row."""
+
+    cap: int = 0
+    overshoot: int = 0
+    available: int = 0
+    held: int = 0
+
+
 class Referee:
     """Collects what must not happen."""
 
@@ -35,6 +48,8 @@ class Referee:
         """How often each unit became DONE."""
         self.roots = 0
         """How many root manifests were created."""
+        self.budgets: dict[str, Balance] = {}
+        """By run."""
         self._tables, self._blobs, self._max_attempts = tables, blobs, max_attempts
 
     def unit_changed(self, actor: str, before: Unit | None, after: Unit) -> None:
@@ -77,6 +92,38 @@ class Referee:
         done = len(self._tables.read_segment(run_id, segment).done)
         self._must(done == whole, f"segment {segment} sealed with {done} of {whole} units DONE")
 
+    def posted(self, actor: str, postings: Sequence[Posting]) -> None:
+        """Ledger rows were written, all at once."""
+        run_id = postings[0].after.run_id
+        balance = self.budgets.setdefault(run_id, Balance())
+        for before, after in postings:
+            where = f"{after.kind} {after.id} {before and before.body}→{after.body} by {actor}"
+            self._must(after.version == (before.version + 1 if before else 1), f"a version passed over: {where}")
+            match after.kind:
+                case "budget":
+                    balance.cap += _rise(before, after, "cap")
+                    balance.overshoot += _rise(before, after, "overshoot")
+                case "available":
+                    balance.available += _rise(before, after, "nano")
+                    self._must(_whole(after, "nano") >= 0, f"I8: less than nothing is available: {where}")
+                case "grant" | "spend":
+                    balance.held += _rise(before, after, "held")
+                    self._judge_grant(before, after, where)
+        where = f"{balance} by {actor} with {[after.id for _, after in postings]}"
+        adds_up = balance.cap + balance.overshoot == balance.available + balance.held
+        self._must(adds_up, f"I8: the budget does not add up: {where}")
+        self._must(not (balance.overshoot and balance.available), f"I8: overshoot with money to spare: {where}")
+
+    def _judge_grant(self, before: Entry | None, after: Entry, where: str) -> None:
+        grant = grant_of(after.run_id, after.id, after.body)
+        was = grant_of(after.run_id, after.id, before.body) if before else None
+        covered = after.kind == "spend" or grant.held >= grant.settled
+        self._must(covered, f"I8: spent, and held by nobody: {where}")
+        if was is not None:
+            self._must(grant.sequence >= was.sequence, f"a settlement came undone: {where}")
+            reopened = was.state is not GrantState.OPEN and grant.state is GrantState.OPEN
+            self._must(not reopened, f"an ended grant is open again: {where}")
+
     def blob_written(self, actor: str, key: str, before: bytes | None, after: bytes) -> None:
         """A blob was put."""
         self._must(before in (None, after), f"published bytes overwritten with others: {key} by {actor}")
@@ -96,3 +143,13 @@ class Referee:
     def _must(self, holds: bool, otherwise: str) -> None:
         if not holds:
             self.broken.append(otherwise)
+
+
+def _whole(entry: Entry | None, name: str) -> int:
+    number = entry.body[name] if entry else 0
+    assert isinstance(number, int)
+    return number
+
+
+def _rise(before: Entry | None, after: Entry, name: str) -> int:
+    return _whole(after, name) - _whole(before, name)

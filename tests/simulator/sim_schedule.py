@@ -11,8 +11,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 from typing import Any
@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 from sim_faults import Fault, Faults, Line
 from sim_maker import ReproducibleMaker, UnreproducibleMaker, decode_once, encode_once
+from sim_purse import WORST_CASE, Bill, PayingStore, Purse
 from sim_referee import Referee
 from sim_stores import PROFILES, Profile, Server, SimulatedBlobs, SimulatedTables, contents_of, copy_of
 from sim_world import Died, Process, VirtualEvent, World, virtual_time
@@ -28,6 +29,7 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.blobs.memory import MemoryBlobStore
 from docgen_core.errors import (
     BlobMissing,
+    BudgetTooLow,
     PlanConflict,
     RecordRefused,
     RunCancelled,
@@ -43,6 +45,7 @@ from docgen_core.runs.plan import RunRequest, create_run
 from docgen_core.runs.selection import CatalogueSpec, Selection
 from docgen_core.runs.verify import FindingKind, verify_run
 from docgen_core.state import store as store_module
+from docgen_core.state.budget import ExpiredGrants
 from docgen_core.state.contract import RunState, StateStore, UnitState
 from docgen_core.state.memory import MemoryPrimitives
 from docgen_core.state.primitives import Primitives
@@ -89,6 +92,9 @@ class Shape:
     """Clocks are off by up to so many seconds, either way."""
     faults_at_sealing: bool = False
     """All faults are kept for the end."""
+    cap: int = 0
+    """What texts may cost, in nano-dollars; 0 where none are bought."""
+    expired_grants: ExpiredGrants = ExpiredGrants.CHARGED
 
     @property
     def run_id(self) -> str:
@@ -113,6 +119,14 @@ class Shape:
             wall_ahead=0.0 if profile.one_clock else rng.choice((0.0, MAX_SKEW_SECONDS)),
             faults_at_sealing=rng.random() < 0.2,
         )
+
+    def with_budget(self, rng: Random) -> Shape:
+        """The same, and in half of those that make texts, for money. Drawn apart: the others stay as they were."""
+        if self.reproducible or rng.random() < 0.5:
+            return self
+        calls = rng.choice((0.5, 1.0, 3.0, 10.0)) * self.units * self.unit_size
+        policy = rng.choice((ExpiredGrants.CHARGED, ExpiredGrants.CHARGED, ExpiredGrants.RETURNED))
+        return replace(self, cap=int(calls * WORST_CASE), expired_grants=policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +172,7 @@ class Schedule:
         self.profile, self.seed = profile, seed
         self.rng = Random(f"{profile.name} {seed}")
         drawn = Shape.draw(self.rng, profile)
-        self.shape = shape or drawn
+        self.shape = shape or drawn.with_budget(Random(f"budget {profile.name} {seed}"))
         self.world = World(max_turns=MAX_TURNS)
         self.tables = tables or MemoryPrimitives()
         self.blobs = copy_of(_sealed_source(), blobs)
@@ -174,8 +188,9 @@ class Schedule:
         self.trouble: dict[int, str] = {}
         """What a unit does to whoever works on it: kills, crashes, hangs, or is refused."""
         self.alive: set[str] = set()
-        self.makers: dict[BlobStore, tuple[Process, SimulatedTables]] = {}
-        """By the blob store that a worker was given: who it is, and what it has claimed."""
+        self.makers: dict[BlobStore, tuple[Process, SimulatedTables, Purse | None]] = {}
+        """By the blob store that a worker was given: who it is, what it has claimed, and its money."""
+        self.bill = Bill()
         self._numbers: Counter[str] = Counter()
 
     # Processes ----------------------------------------------------------------------------------
@@ -185,12 +200,12 @@ class Schedule:
         terminate = stop.set if stop else lambda: None
         return Line(process, self.faults if faults else None, self.shape.latency, self._note, terminate)
 
-    def store(self, line: Line) -> tuple[SegmentStore, SimulatedTables]:
+    def store(self, line: Line) -> tuple[PayingStore, SimulatedTables]:
         """The production store of a process, over the simulated primitives."""
         tables = SimulatedTables(self.server, line)
         settings = Settings(LEASE_SECONDS, self.shape.max_attempts, self.shape.skew_seconds)
         process = line.process
-        return SegmentStore(tables, settings, uri="sim", clock=process.wall, monotonic=process.monotonic), tables
+        return PayingStore(tables, settings, uri="sim", clock=process.wall, monotonic=process.monotonic), tables
 
     def blobs_of(self, line: Line) -> BlobStore:
         """The blob store of a process."""
@@ -230,6 +245,10 @@ class Schedule:
         line = self.line(process)
         store, blobs = self.store(line)[0], self.blobs_of(line)
         self.plan_with(store, blobs, process.world.sleep)
+        if self.shape.cap:
+            # Late, after an operator perhaps has set another and workers have spent it.
+            with suppress(BudgetTooLow):
+                store.set_budget(self.shape.run_id, self.shape.cap, expired_grants=self.shape.expired_grants)
         return "planned"
 
     def plan_with(self, store: StateStore, blobs: BlobStore, sleep: Callable[[float], None], *, seed: int = 1) -> None:
@@ -261,7 +280,9 @@ class Schedule:
         line = self.line(process, stop=stop)
         store, tables = self.store(line)
         blobs = self.blobs_of(line)
-        self.makers[blobs] = (process, tables)
+        if self.shape.cap:
+            store.purse = Purse(store, self.shape.run_id, process, self.rng, self.bill)
+        self.makers[blobs] = (process, tables, store.purse)
         outcome = work_run(
             self.shape.run_id,
             state=store,
@@ -272,6 +293,8 @@ class Schedule:
             stop=stop,  # type: ignore[arg-type]
             takeover_seconds=TAKEOVER_SECONDS,
         )
+        if store.purse is not None:
+            store.purse.close()
         if outcome.kind is DrainEnd.COMPLETED:
             self.digests.add(outcome.root_digest)
         return outcome.kind
@@ -295,10 +318,12 @@ class Schedule:
 
     def open_maker(self, plan: Plan, blobs: BlobStore, _: object) -> Any:
         """In place of `drain.open_maker`."""
-        process, tables = self.makers[blobs]
+        process, tables, purse = self.makers[blobs]
 
         def work(number: int) -> None:
             self.world.sleep(self.shape.item_seconds * self.rng.uniform(0.5, 1.5))
+            if purse is not None:
+                purse.call()
             match self.trouble.get(number):
                 case "kills":
                     process.kill()
@@ -347,6 +372,8 @@ class Schedule:
             self.start("operator", self.operate(self._look), after=rng.random() * span)
         if rng.random() < 0.3:
             self.start("resumer", self.operate(self._resume), after=span + rng.random() * 60.0)
+        if shape.cap and rng.random() < 0.5:
+            self.start("operator", self.operate(self._set_another_budget), after=rng.random() * span)
 
     def _resume(self, store: StateStore) -> None:
         if self.rng.random() < 0.5:
@@ -357,6 +384,12 @@ class Schedule:
         store.pause(self.shape.run_id)
         self.world.sleep(5.0 + self.rng.random() * 10.0)
         self._resume(store)
+
+    def _set_another_budget(self, store: StateStore) -> None:
+        with suppress(BudgetTooLow):
+            store.set_budget(self.shape.run_id, self.rng.randrange(2 * self.shape.cap))
+        store.expire_grants(self.shape.run_id)
+        store.spend(self.shape.run_id)
 
     def _look(self, store: StateStore) -> None:
         seen = store.progress(self.shape.run_id)
@@ -421,6 +454,8 @@ class Schedule:
         if self.world.stuck or run is None:
             self.problems.append(f"stuck after {self.world.turns} turns: the run is {run and run.state}")
             return "stuck"
+        if self.shape.cap:
+            self.problems += self.bill.problems(self.tables, run.run_id)
         units = self.tables.list_units(run.run_id, None, -1, self.shape.units)
         states = Counter(row.state for row in units)
         if run.state is RunState.COMPLETED:

@@ -18,7 +18,7 @@ from docgen_core.blobs.contract import BlobInfo, BlobStore
 from docgen_core.blobs.memory import MemoryBlobStore
 from docgen_core.errors import BlobMissing, StorageFailed
 from docgen_core.state.contract import Run, RunState, Unit, UnitState
-from docgen_core.state.primitives import Change, Primitives, Segment
+from docgen_core.state.primitives import Change, Entry, Posting, Primitives, Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,38 @@ class Profile:
     """A read of the seals need not be strong: a seal is final, and one not seen yet costs a read."""
     one_clock: bool
     """All workers are on one machine."""
+    available_shards: int
+    """Over how many rows what is available of a budget is spread."""
     run_age_seconds: float
     """How old the run may be that a claim rests on; in the clouds nearly a whole lease of these schedules."""
 
 
 SQLITE = Profile(
-    "sqlite", one_transaction=True, by_version=False, seals_may_lag=False, one_clock=True, run_age_seconds=0.0
+    "sqlite",
+    one_transaction=True,
+    by_version=False,
+    seals_may_lag=False,
+    one_clock=True,
+    available_shards=1,
+    run_age_seconds=0.0,
 )
 FIRESTORE = Profile(
-    "firestore", one_transaction=False, by_version=True, seals_may_lag=False, one_clock=False, run_age_seconds=5.0
+    "firestore",
+    one_transaction=False,
+    by_version=True,
+    seals_may_lag=False,
+    one_clock=False,
+    available_shards=3,
+    run_age_seconds=5.0,
 )
 DYNAMODB = Profile(
-    "dynamodb", one_transaction=False, by_version=False, seals_may_lag=True, one_clock=False, run_age_seconds=5.0
+    "dynamodb",
+    one_transaction=False,
+    by_version=False,
+    seals_may_lag=True,
+    one_clock=False,
+    available_shards=3,
+    run_age_seconds=5.0,
 )
 PROFILES = {profile.name: profile for profile in (SQLITE, FIRESTORE, DYNAMODB)}
 
@@ -62,6 +82,17 @@ class Server:
 
     def write_unit(self, actor: str, change: Change) -> bool:
         """Apply a change whose condition holds."""
+        return self._write(actor, change, lambda: self.tables.write_units([change])[0])
+
+    def commit(self, actor: str, postings: Sequence[Posting], unit: Change | None) -> bool:
+        """Apply all of it, or nothing."""
+        write = lambda: self.tables.commit(postings, unit)  # noqa: E731
+        applied = write() if unit is None else self._write(actor, unit, write)
+        if applied:
+            self.referee.posted(actor, postings)
+        return applied
+
+    def _write(self, actor: str, change: Change, write: Callable[[], bool]) -> bool:
         before, after = change
         key = (after.run_id, after.index)
         stored = self.tables.read_unit(*key)
@@ -71,7 +102,7 @@ class Server:
             and (stored is None or self._versions.get(key) != before.stamp)
         ):
             return False
-        if not self.tables.write_units([change])[0]:
+        if not write():
             return False
         self._versions[key] = self._versions.get(key, 0) + 1
         self.referee.unit_changed(actor, stored, after)
@@ -124,6 +155,7 @@ class SimulatedTables(Primitives):
     def __init__(self, server: Server, line: Line) -> None:
         self._server, self._line, self._actor = server, line, line.process.name
         self.run_age_seconds = server.profile.run_age_seconds
+        self.available_shards = server.profile.available_shards
         self.generations: dict[int, int] = {}
         """Of the units that this process knows it has claimed."""
 
@@ -196,6 +228,19 @@ class SimulatedTables(Primitives):
     def seals(self, run_id: str) -> dict[int, int]:
         lagging = (lambda: self._server.past_seals(2)) if self._server.profile.seals_may_lag else None
         return self._line.call("seals", lambda: self._server.tables.seals(run_id), write=False, before=lagging)
+
+    def read_entries(self, run_id: str, keys: Sequence[tuple[str, str]]) -> list[Entry | None]:
+        what = " ".join(f"{kind} {id_}" for kind, id_ in keys)
+        return self._line.call(f"read {what}", lambda: self._server.tables.read_entries(run_id, keys), write=False)
+
+    def list_entries(self, run_id: str, kind: str, after: str, limit: int) -> list[Entry]:
+        tables = self._server.tables
+        return self._line.call(f"list {kind}", lambda: tables.list_entries(run_id, kind, after, limit), write=False)
+
+    def commit(self, postings: Sequence[Posting], unit: Change | None = None) -> bool:
+        what = " ".join(f"{after.kind} {after.id} v{after.version}" for _, after in postings)
+        what = f"commit {what}" if unit is None else f"commit {what} with {_named([unit])}"
+        return self._line.call(what, lambda: self._server.commit(self._actor, postings, unit), write=True)
 
     def close(self) -> None:
         """Nothing to give back."""

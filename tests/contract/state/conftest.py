@@ -200,6 +200,20 @@ class World:
         (unit,) = (unit for unit in store.units(run_id, after=index - 1, limit=1) if unit.index == index)
         return unit
 
+    @staticmethod
+    def balance(store: SegmentStore, run_id: str = "r") -> tuple[int, int]:
+        """What is available of the budget, and the overshoot, by the very rows, which have to add up (I8)."""
+        rows = store.primitives
+        (budget,) = rows.read_entries(run_id, [("budget", "cap")])
+        available = [entry.body["nano"] for entry in rows.list_entries(run_id, "available", "", 100)]
+        held = [e.body["held"] for kind in ("grant", "spend") for e in rows.list_entries(run_id, kind, "", 1000)]
+        cap, overshoot = budget.body["cap"], budget.body["overshoot"]
+        assert len(available) == rows.available_shards
+        assert min(available) >= 0 and overshoot >= 0 and min(held, default=0) >= 0
+        assert cap + overshoot == sum(available) + sum(held)
+        assert not (overshoot and sum(available)), "over the cap with money to spare"
+        return sum(available), overshoot
+
     def close(self) -> None:
         for store in self._opened:
             store.close()
