@@ -6,6 +6,7 @@ What does not belong here: what the documents hold.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -62,6 +63,8 @@ class Database:
 
     def __init__(self, project: str, database: str) -> None:
         self._project, self._name = project, database
+        self._heard = 0.0
+        """When the last answer came, by the monotonic clock."""
         self._patiently = Retrying(
             retry=retry_if_exception_type(_PASSING),
             wait=wait_random_exponential(multiplier=0.05, max=4.0),
@@ -107,16 +110,20 @@ class Database:
 
     def _call(self, call: Callable[[], T]) -> T:
         def attempt() -> T:
-            client, api = self.client, self.client._firestore_api
+            client, api, asked = self.client, self.client._firestore_api, time.monotonic()
             try:
-                return call()
+                answer = call()
             except exceptions.DeadlineExceeded:
-                _leave_connection(client, api)
+                # Slow is not silent: while others get answers, to leave would cancel what they have under way.
+                if self._heard < asked:
+                    _leave_connection(client, api)
                 raise
             except ValueError as error:
                 if client._firestore_api_internal is api:
                     raise
                 raise exceptions.Cancelled("another thread has left the connection") from error  # type: ignore[no-untyped-call]
+            self._heard = time.monotonic()
+            return answer
 
         try:
             return self._patiently(attempt)

@@ -124,6 +124,23 @@ def test_a_connection_that_has_fallen_silent_is_left_for_another(uri, firestore_
         assert network.struck.total() == (silent <= 3), "each of the three requests in turn, and none"
 
 
+@pytest.mark.parametrize("others", [True, False], ids=["others are answered", "nobody is answered"])
+def test_a_request_that_took_too_long_ends_the_connection_only_when_nobody_is_answered(uri, monkeypatch, others):
+    commit, left = BulkWriteBatch.commit, []
+
+    def slow(*_, **__):
+        monkeypatch.setattr(BulkWriteBatch, "commit", commit)
+        if others:
+            assert store.run("r").planned
+        raise exceptions.DeadlineExceeded("by order")
+
+    with _planned(uri) as store:
+        monkeypatch.setattr(firestore_calls, "_leave_connection", lambda *_: left.append("left"))
+        monkeypatch.setattr(BulkWriteBatch, "commit", slow)
+        assert store.claim_next_unit("r", "w").leases
+    assert left == ([] if others else ["left"])
+
+
 def test_what_does_not_pass_fails_after_a_while_in_one_line(uri, disturb, monkeypatch):
     monkeypatch.setattr(firestore_calls, "PATIENCE_SECONDS", 0.3)
     with open_state(uri) as store:
