@@ -11,6 +11,9 @@ UV_VERSION := 0.13.9
 # Tests mostly wait for processes of their own, so two at a time suit two cores.
 PROCESSES ?= 2
 
+# Some images forbid Python to keep what it has compiled: each of many short processes would then compile all again.
+unexport PYTHONDONTWRITEBYTECODE
+
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
 help: ## This list

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(900)
 
 RANGE = "00008-00011"
-PATIENCE_MS = 120_000
+PATIENCE_MS = 240_000
 
 
 @pytest.fixture(scope="module")
