@@ -134,6 +134,12 @@ class Desk:
             threading.Event().wait(0.05)
 
 
+@pytest.fixture(scope="session")
+def desk_type() -> type[Desk]:
+    """For folders that a test makes itself."""
+    return Desk
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     """An empty folder."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psutil
 import pytest
@@ -25,28 +26,31 @@ from docgen_core.runs.manifest import iter_parts, read_root
 from docgen_core.runs.plan import RunRequest, create_run
 from docgen_core.runs.selection import CatalogueSpec, Selection
 from docgen_core.runs.verify import verify_run
-from docgen_core.state import open_state
+from docgen_core.state import open_state, prepare_state
 from docgen_core.state.contract import UnitState
 
 KILLS, FULL_KILLS = 5, 500
 """Workers struck over one run; every fifth is frozen past its lease, the others are killed."""
 WORKERS, FULL_WORKERS = 2, 4
-DOCUMENTS, FULL_DOCUMENTS, UNIT_SIZE = 24, 400, 2
+DOCUMENTS, FULL_DOCUMENTS, UNIT_SIZE = 32, 800, 4
 SEED = 20_240_229
 LEASE_SECONDS = 2
 SHORT_LEASES = f"?lease_seconds={LEASE_SECONDS}&max_attempts=100000"
 FROZEN_SECONDS = 2 * LEASE_SECONDS
-LONGEST_CALM_SECONDS = 8.0
-"""Between two strikes, when nothing is published meanwhile."""
+ANYWHERE = 0.2
+"""Of strikes that come at any time, and most often meet a worker that starts; the others wait for one at work."""
+LONGEST_CALM_SECONDS = 5.0
+LONGEST_BREATH_SECONDS = 0.3
 
 
 class Site:
     """A folder with stores, and the workers a test starts there."""
 
-    def __init__(self, folder: Path, packs: Path, settings: str = SHORT_LEASES) -> None:
+    def __init__(self, folder: Path, packs: Path, settings: str = SHORT_LEASES, store: str | None = None) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self.state_uri = f"sqlite://{folder / 'state.db'}{settings}"
+        self.state_uri = f"{store or 'sqlite://' + str(folder / 'state.db')}{settings}"
+        prepare_state(self.state_uri)
         self.state = open_state(self.state_uri)
         self.blobs = open_blobs(str(folder / "blobs"))
         self.env = {**os.environ, "PYTHONPATH": str(packs), "DELIVERY_NOTE_GATE": str(folder / "gate")}
@@ -87,7 +91,17 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, packs_path: Path) -> Callable[..., Site]:
-    return lambda name, settings=SHORT_LEASES: Site(tmp_path / name, packs_path, settings)
+    return lambda name, settings=SHORT_LEASES, store=None: Site(tmp_path / name, packs_path, settings, store)
+
+
+@pytest.fixture(params=["sqlite", "dynamodb", "firestore"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """A state store in a cloud, or None for a file."""
+    if request.param == "sqlite":
+        return None
+    for name, value in request.getfixturevalue(f"{request.param}_server").environment.items():
+        monkeypatch.setenv(name, value)
+    return f"{request.param}://docgen-{uuid4().hex[:16]}"
 
 
 @pytest.fixture(scope="module")
@@ -128,14 +142,15 @@ def each_document_once(site: Site, run: str) -> bool:
 
 
 class Storm:
-    """Strikes workers of a fleet at random moments, in step with the run's own progress, and replaces the killed.
+    """Strikes workers of a fleet at random moments, most often in the midst of a unit, and replaces the killed.
 
-    In step: the strikes are spread over the whole run, however fast or slow the machine.
+    In step with the run's own progress: the strikes are spread over the whole run, however fast or
+    slow the machine.
     """
 
     def __init__(self, here: Site, fleet: LocalFleet, chance: random.Random) -> None:
         self.here, self.fleet, self.chance = here, fleet, chance
-        self.killed = self.frozen = 0
+        self.killed = self.frozen = self.at_work = 0
         self.waking: dict[int, float] = {}
         """When each frozen worker may go on, on the monotonic clock."""
         self.browsers: list[psutil.Process] = []
@@ -143,10 +158,12 @@ class Storm:
     def rage(self, strikes: int, workers: int, units: int) -> None:
         for number in range(strikes):
             self.keep(workers)
-            self.wait(done=units * number // strikes)
-            victims = [pid for pid in self.fleet.pids if pid not in self.waking]
-            assert victims, f"all workers had left before strike {number}: {self.fleet.exit_codes}"
-            self.strike(self.chance.choice(victims), freeze=number % 5 == 4)
+            self.wait(units * number // strikes, units)
+            awake, working = self.awake(), self.working()
+            assert awake, f"all workers had left before strike {number}: {self.fleet.exit_codes}"
+            victim = self.chance.choice(working or awake)
+            self.at_work += victim in working
+            self.strike(victim, freeze=number % 5 == 4)
         self.keep(workers)
         until(lambda: not self.wake())
 
@@ -155,12 +172,27 @@ class Storm:
         self.wake()
         self.fleet.start(max(workers - self.fleet.poll() + len(self.waking), 0))
 
-    def wait(self, done: int) -> None:
-        """Until a random number of blobs more is there, or a random time has passed; ahead of its share, less long."""
-        ahead = self.here.state.progress("r1").done > done
-        wanted = self.published() + self.chance.randrange(12)
-        over = time.monotonic() + self.chance.random() * (0.5 if ahead else LONGEST_CALM_SECONDS)
-        until(lambda: time.monotonic() >= over or (not ahead and self.published() >= wanted), poll_seconds=0.1)
+    def wait(self, done: int, units: int) -> None:
+        """A random time; or else until some are at work and, unless the run is ahead, a few blobs more are there."""
+        if self.chance.random() < ANYWHERE:
+            threading.Event().wait(self.chance.random() * LONGEST_CALM_SECONDS)
+            return
+        now = self.here.state.progress("r1").done
+        ahead = now > done or now >= units - WORKERS
+        wanted = self.published() + (0 if ahead else self.chance.randrange(12))
+        until(
+            lambda: not self.awake() or (self.working() and self.published() >= wanted),
+            poll_seconds=0.05,
+        )
+        threading.Event().wait(self.chance.random() * LONGEST_BREATH_SECONDS)
+
+    def awake(self) -> list[int]:
+        return [pid for pid in self.fleet.pids if pid not in self.waking]
+
+    def working(self) -> list[int]:
+        """Those awake who hold a lease; a worker's name ends in its process id and a random text."""
+        holders = {str(unit.owner).split("-")[-2] for unit in self.here.state.units("r1", {UnitState.RUNNING})}
+        return [pid for pid in self.awake() if str(pid) in holders]
 
     def published(self) -> int:
         return sum(len(files) for _, _, files in os.walk(self.here.folder / "blobs" / "runs" / "r1"))
@@ -204,7 +236,8 @@ def test_workers_killed_and_frozen_at_random_moments_lose_nothing(
     assert each_document_once(here, "r1")
     progress, attempts = here.state.progress("r1"), sum(unit.attempts for unit in here.state.units("r1"))
     assert (progress.done, progress.failed) == (units, 0)
-    say(f"{storm.killed} killed, {storm.frozen} frozen, {len(codes)} workers, {attempts} attempts at {units} units")
+    struck = f"{storm.killed} killed and {storm.frozen} frozen, {storm.at_work} of them with a lease in hand"
+    say(f"{struck}; {len(codes)} workers, {attempts} attempts at {units} units")
     until(lambda: not any(browser.is_running() and browser.status() != "zombie" for browser in storm.browsers))
 
 
@@ -246,20 +279,33 @@ def test_a_unit_that_kills_its_process_fails_after_its_attempts_and_the_others_a
     assert not here.blobs.exists("catalogue/v1/manifest.json")
 
 
-@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "stdin"])
-def test_a_worker_that_is_asked_to_leave_hands_its_leases_back_at_once(site: Callable[..., Site], how: str) -> None:
-    here = site("asked", "?lease_seconds=600")
+@pytest.mark.parametrize(
+    ("store", "how"),
+    [
+        ("sqlite", "SIGTERM"),
+        ("sqlite", "SIGINT"),
+        ("sqlite", "stdin"),
+        ("dynamodb", "SIGTERM"),
+        ("firestore", "SIGTERM"),
+    ],
+    indirect=["store"],
+)
+def test_a_worker_that_is_asked_to_leave_hands_its_leases_back_at_once(
+    site: Callable[..., Site], store: str | None, how: str, say: Any
+) -> None:
+    here = site("asked", "?lease_seconds=600", store)
     here.plan(documents=2_000)
     process = subprocess.Popen(here.command("r1"), env=here.env, stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None
     until(lambda: here.state.units("r1", {UnitState.DONE}) and here.state.units("r1", {UnitState.RUNNING}))
-    browsers = descendants((process.pid,))
+    browsers, asked_at = descendants((process.pid,)), time.monotonic()
     if how == "stdin":
         process.stdin.close()
     else:
         process.send_signal(signal.Signals[how])
     assert process.wait() == {"SIGTERM": 143, "SIGINT": 130, "stdin": 143}[how]
     process.stdin.close()
+    say(f"{here.state_uri.partition(':')[0]}, {how}: gone {time.monotonic() - asked_at:.1f} s after it was asked")
     progress = here.state.progress("r1")
     assert progress.running == 0 and progress.failed == 0, "with leases of ten minutes, nothing expired"
     assert all(unit.attempts == 0 for unit in here.state.units("r1", {UnitState.PENDING}))
