@@ -8,7 +8,7 @@ server itself reports. What comes with time, and not with units, is counted apar
 on which claims rest (one a worker in two seconds at most), of which a slow machine makes more.
 
 The servers are those of the tests (tests/servers). Run: `python bench/cost.py [STORE …] [--units N …] [--check]`:
-1,000 and 10,000 units without more; up to 1,000,000 are counted in memory by DynamoDB's rule.
+1,000 and 10,000 units without more; up to 1,000,000 are counted in memory, by the rule of each service.
 With `--check` a missed goal exits with 1.
 """
 
@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -323,10 +324,10 @@ def report_capacity(reported: Counter[str]) -> None:
 def figures(stores: Collection[str], sizes: Sequence[int], folder: Path) -> Iterator[Figure]:
     nothing: Counter[str] = Counter()
     if "memory" in stores:
-        for units in sizes:
+        for service, units in product(("dynamodb", "firestore"), sizes):
+            rule = DynamoRule() if service == "dynamodb" else Rule()
             inner = primitives_of(f"memory://{uuid4()}")
-            name = "dynamodb in memory"
-            yield measure(name, inner, DynamoRule(), units, age=RUN_AGE_SECONDS, reported=nothing)
+            yield measure(f"{service} in memory", inner, rule, units, age=RUN_AGE_SECONDS, reported=nothing)
     if "sqlite" in stores:
         for units in sizes:
             inner = primitives_of(f"sqlite://{folder}/{units}.db")
