@@ -33,6 +33,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
     "Look": {
         "status": observe.status,
         "failures": observe.failures,
+        "spend": observe.spend,
         "verify": observe.verify,
         "show": observe.show,
         "doctor": doctor.doctor,

@@ -1,8 +1,10 @@
-"""Commands that look and change nothing: status, failures, verify, show."""
+"""Commands that look and change nothing: status, failures, spend, verify, show."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +17,7 @@ from docgen_core.errors import UsageError
 if TYPE_CHECKING:
     from docgen_core.blobs.contract import BlobStore
     from docgen_core.golden import GoldenRun, GoldenTable
+    from docgen_core.state.budget import ModelUsage, Spend
 
 POLL_SECONDS = 1.0
 FAILURES_PAGE = 1_000
@@ -73,6 +76,60 @@ def failures(run: RunId, as_json: AsJson = False, state: State = None, blobs: Bl
         if failed:
             console.note(f"`docgen resume {run}` tries them again once the cause is mended")
     return 3 if failed else 0
+
+
+def spend(run: RunId, as_json: AsJson = False, state: State = None, blobs: Blobs = None) -> int:
+    """What a run has spent on language models: calls, tokens and cost by model, and how its budget stands."""
+    with places(state, blobs, found=True) as here:
+        spent = here.state.spend(run)
+        quarantined = here.state.quarantined_providers(run)
+    if as_json:
+        console.result(spend_as_json(run, spent, quarantined))
+        return 0
+    if spent.models:
+        columns = ("model", "calls", "input tokens", "output tokens", "cost")
+        total = [("total", spent.total)] if len(spent.models) > 1 else []
+        console.table(columns, [_spend_row(model, used) for model, used in [*spent.models.items(), *total]])
+    else:
+        console.note(f"run {run!r} has spent nothing on language models")
+    if (budget := spent.budget) is not None:
+        parts = {name: getattr(budget, name) for name in ("cap", "available", "reserved", "committed", "overshoot")}
+        console.note("budget: " + ", ".join(f"{name} {dollars(nano)}" for name, nano in parts.items()))
+    for provider, reason in quarantined.items():
+        console.note(f"{provider} is in quarantine: {reason}")
+    return 0
+
+
+def _spend_row(model: str, used: ModelUsage) -> tuple[object, ...]:
+    cost = dollars(used.known_cost)
+    if used.cost is None:
+        cost = f"unknown for {used.unpriced_calls} of {used.calls} calls, the others {cost}"
+    return (model, used.calls, used.input_tokens, used.output_tokens, cost)
+
+
+def dollars(nano: int) -> str:
+    """Nano-dollars as dollars, exact: cents always, and as many more digits as there are."""
+    from docgen_core.state.budget import NANO
+
+    whole, rest = divmod(nano, NANO)
+    digits = f"{rest:09d}".rstrip("0")
+    return f"${whole}.{digits:<02}"
+
+
+def spend_as_json(run: str, spent: Spend, quarantined: Mapping[str, str]) -> dict[str, object]:
+    """Everything, in whole nano-dollars; a cost that is not known is null, never 0."""
+    return {
+        "run": run,
+        "complete": spent.total.cost is not None,
+        "total": _usage_as_json(spent.total),
+        "models": {model: _usage_as_json(used) for model, used in spent.models.items()},
+        "budget": None if spent.budget is None else asdict(spent.budget),
+        "quarantined": dict(quarantined),
+    }
+
+
+def _usage_as_json(used: ModelUsage) -> dict[str, object]:
+    return {"cost": used.cost, **asdict(used)}
 
 
 def verify(

@@ -72,7 +72,7 @@ def test_every_error_of_the_interface_has_an_exit_code_of_the_list() -> None:
 
 
 COMMANDS = (
-    *("init", "plan", "work", "generate", "status", "failures", "verify", "show", "doctor"),
+    *("init", "plan", "work", "generate", "status", "failures", "spend", "verify", "show", "doctor"),
     *("pause", "resume", "cancel", "withdraw", "gc", "export", "catalogue"),
 )
 

@@ -31,7 +31,7 @@ RUNS = {
     "--catalogue a/b": "catalogue version 'a/b' is no name",
 }
 NAMES = ["a/b", "R1", ".hidden", "a..b", "a b", "é", "-x"]
-COMMANDS = ["status", "failures", "verify", "show", "pause", "resume", "cancel", "withdraw", "export", "work"]
+COMMANDS = ["status", "failures", "spend", "verify", "show", "pause", "resume", "cancel", "withdraw", "export", "work"]
 STATES = {
     "state.db?lease_seconds=soon": "lease_seconds is a number of seconds, more than 0, not 'soon'",
     "state.db?max_attempts=0": "max_attempts is a whole number, 1 or more, not '0'",
