@@ -5,7 +5,7 @@ What does not belong here: a breakage that only the tests could have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from unittest.mock import patch
@@ -18,7 +18,8 @@ from docgen_core.errors import LeaseLost
 from docgen_core.runs import drain, finalise
 from docgen_core.runs.keys import root_key
 from docgen_core.runs.manifest import refuse_withdrawn
-from docgen_core.state import transitions
+from docgen_core.state import budget, transitions
+from docgen_core.state.budget import ExpiredGrants, Grant, GrantState, ModelUsage, Settlement
 from docgen_core.state.contract import Lease, Part, Run, StateStore, Unit, UnitState
 from docgen_core.state.watch import Watch
 
@@ -59,11 +60,31 @@ def _given_another_attempt(run: Run, unit: Unit) -> Unit:
     return replace(unit, state=UnitState.PENDING, working=False)
 
 
+def _booked_at_each_delivery(grant: Grant, settlement: Settlement, *, now: float) -> Grant:
+    """`budget.settled` of who adds to what is there, and forgets that a write may be delivered again."""
+    usage = {model: grant.usage.get(model, ModelUsage()) + used for model, used in settlement.usage.items()}
+    held = max(grant.held, sum(used.known_cost for used in usage.values()))
+    return replace(grant, usage=usage, held=held, expires_at=now + grant.seconds)
+
+
+def _given_back(grant: Grant, policy: ExpiredGrants) -> Grant:
+    """`budget.expired` of who thinks that a silent worker has spent nothing."""
+    return replace(grant, state=GrantState.EXPIRED, held=grant.settled)
+
+
+def _granted_by_what_is_settled(available: Mapping[str, int], first: str, amount: int) -> dict[str, int]:
+    """`budget.taken` of a guard that looks at nothing but what was spent: everybody is given what they ask for."""
+    return {first: available[first] - amount}
+
+
 BREAKAGES: dict[str, Breakage] = {
     "nothing": nullcontext,
     "no generation check in complete": lambda: patch.object(transitions, "completed", _completed),
     "shared keys for unreproducible blobs": lambda: patch.object(sim_maker, "attempt_key", lambda key, _: key),
     "COMPLETED before the root": lambda: patch.object(drain, "finalize", _finalize),
     "expired leases are never taken over": lambda: patch.object(Watch, "seconds_left", _never_past),
+    "a settlement is booked at each delivery": lambda: patch.object(budget, "settled", _booked_at_each_delivery),
+    "an expired grant is given back, whatever it was billed": lambda: patch.object(budget, "expired", _given_back),
+    "grants beyond what is available": lambda: patch.object(budget, "taken", _granted_by_what_is_settled),
     "no cap on attempts": lambda: patch.object(transitions, "expired", _given_another_attempt),
 }

@@ -62,6 +62,7 @@ class Purse:
         self._grant: Grant | None = None
         self._until = self._left = 0.0
         self._used, self._sequence = ModelUsage(), 0
+        self._swept = False
 
     def call(self) -> None:
         """Call a model, unless the budget refuses it: then the text is the procedural one."""
@@ -107,8 +108,11 @@ class Purse:
             asked = self._process.monotonic()
             try:
                 grant = self._store.open_grant(self._run_id, self._process.name, GRANT, name)
-                if grant is None:
+                # Whoever died may have left one: looked for at first, and when there is no money.
+                if grant is None or not self._swept:
                     self._store.expire_grants(self._run_id)
+                    self._swept = True
+                if grant is None:
                     return
             except StorageFailed:
                 continue

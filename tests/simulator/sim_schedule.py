@@ -372,6 +372,8 @@ class Schedule:
             self.start("operator", self.operate(self._look), after=rng.random() * span)
         if rng.random() < 0.3:
             self.start("resumer", self.operate(self._resume), after=span + rng.random() * 60.0)
+        if shape.cap:
+            self.start("operator", self.operate(self._watch_grants), after=span + rng.random() * 60.0)
         if shape.cap and rng.random() < 0.5:
             self.start("operator", self.operate(self._set_another_budget), after=rng.random() * span)
 
@@ -390,6 +392,12 @@ class Schedule:
             store.set_budget(self.shape.run_id, self.rng.randrange(2 * self.shape.cap))
         store.expire_grants(self.shape.run_id)
         store.spend(self.shape.run_id)
+
+    def _watch_grants(self, store: StateStore) -> None:
+        """Long enough to know a dead owner whatever the clocks say."""
+        store.expire_grants(self.shape.run_id)
+        self.world.sleep(LEASE_SECONDS + 1.0)
+        store.expire_grants(self.shape.run_id)
 
     def _look(self, store: StateStore) -> None:
         seen = store.progress(self.shape.run_id)

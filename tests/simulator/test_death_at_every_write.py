@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sim_faults import Fault, Faults
+from sim_purse import GRANT, WORST_CASE
 from sim_schedule import LEASE_SECONDS, Schedule, Shape
 from sim_stores import PROFILES
 from sim_world import Process
@@ -71,9 +72,11 @@ class Mended(Schedule):
             self.start(kind, self.live, after=1.0, name=WORKER)
 
 
-def mended(profile: str, fault: Fault, *, reproducible: bool, stores: Stores, units: int = UNITS) -> list[Mended]:
+def mended(
+    profile: str, fault: Fault, *, reproducible: bool, stores: Stores, units: int = UNITS, cap: int = 0
+) -> list[Mended]:
     """A schedule for each write, up to the number of writes that a clean run has."""
-    shape = Shape(reproducible, units, 1, 2, 1000, 1, 5, 0.1, 0.01, 1, 1.0, 0.0, 0.0)
+    shape = Shape(reproducible, units, 1, 2, 1000, 1, 5, 0.1, 0.01, 1, 1.0, 0.0, 0.0, cap=cap)
     schedules = []
     for number in itertools.count():
         tables, blobs = stores(number)
@@ -105,6 +108,14 @@ def test_whatever_happens_at_a_write_the_run_is_the_clean_one(profile: str, faul
     assert len(schedules) >= UNITS * WRITES_A_UNIT[reproducible] + 6, "marker, plan, planned; two seals, root, …"
     died = fault in (Fault.DEATH_BEFORE, Fault.DEATH_AFTER)
     assert all(schedule.lives == 2 for schedule in schedules) or not died
+
+
+@pytest.mark.parametrize("fault", AT_A_WRITE, ids=lambda fault: fault.name.lower())
+@pytest.mark.parametrize("profile", PROFILES)
+def test_and_what_was_billed_is_within_the_budget(profile: str, fault: Fault) -> None:
+    schedules = mended(profile, fault, reproducible=False, stores=in_memory, cap=3 * GRANT)
+    assert all(schedule.bill.billed.total() <= 3 * GRANT for schedule in schedules)
+    assert any(schedule.bill.billed.total() > 2 * WORST_CASE for schedule in schedules)
 
 
 @pytest.mark.parametrize("fault", [Fault.DEATH_AFTER, Fault.ANSWER_LOST], ids=lambda fault: fault.name.lower())
