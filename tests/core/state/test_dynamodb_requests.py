@@ -11,9 +11,10 @@ from interposer import Answer, Interposer, Lost, interposed
 
 from docgen_core.errors import StateUnusable, StorageFailed
 from docgen_core.state import dynamodb_calls, open_state, prepare_state, transitions
+from docgen_core.state.budget import ModelUsage, Settlement
 from docgen_core.state.cloud import FORMAT_VERSION
 from docgen_core.state.contract import Outlook, RunKind, RunMarker, UnitState
-from docgen_core.state.primitives import Change
+from docgen_core.state.primitives import Change, Posting
 
 
 def _refusal(code: str, status: int = 400) -> Answer:
@@ -191,3 +192,50 @@ def test_a_forked_process_makes_its_own_connections(uri):
         assert [store.claim_next_unit("r", "parent").outlook for _ in range(5)] == [Outlook.CLAIMED] * 5
         assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
         assert {unit.generation for unit in store.units("r")} == {1}
+
+
+# Several rows at once: a budget's -------------------------------------------------------------
+
+
+def _cancelled(*codes):
+    body = {
+        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+        "message": "cancelled, by order",
+        "CancellationReasons": [{"Code": code} for code in codes],
+    }
+    return Answer(400, json.dumps(body).encode(), {"Content-Type": "application/x-amz-json-1.0"})
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Lost(),
+        _cancelled("TransactionConflict", "None"),
+        _cancelled("None", "ThrottlingError"),
+        _refusal("TransactionInProgressException"),
+        _refusal("InternalServerError", 500),
+    ],
+    ids=["answer lost", "conflict", "throttled", "in progress", "500"],
+)
+def test_a_grant_is_taken_once_whatever_happens_on_the_way(uri, between, fault):
+    with _planned(uri) as store:
+        store.set_budget("r", 1_600)
+        # The grant, its shard, the budget, and then the transaction.
+        between.next("POST", None, None, None, fault)
+        assert store.open_grant("r", "w", 60, "g").held == 60
+        assert (store.spend("r").budget.available, len(store.grants("r"))) == (1_540, 1)
+        # One row alone is no transaction.
+        between.next("POST", None, fault)
+        store.settle_grant("r", Settlement("g", 1, {"m": ModelUsage(1, 1, 1, 50)}))
+        assert store.close_grant("r", "g") == 10
+        assert store.spend("r").budget.available == 1_550
+
+
+def test_a_transaction_that_a_peer_overtook_while_it_was_tried_again_is_not_ones_own(uri, between):
+    with _planned(uri) as store, open_state(uri) as peer:
+        rows = [Posting.of("r", kind, "x", None, {"by": "w"}) for kind in ("one", "two")]
+        assert peer.primitives.commit([Posting.of("r", "two", "x", None, {"by": "peer"})])
+        between.next("POST", _refusal("InternalServerError", 500))
+        assert not store.primitives.commit(rows)
+        one, two = store.primitives.read_entries("r", [("one", "x"), ("two", "x")])
+        assert one is None and two.body == {"by": "peer"}

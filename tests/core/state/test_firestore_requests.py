@@ -16,15 +16,17 @@ from google.cloud.firestore import Client
 from google.cloud.firestore_admin_v1 import Field, FirestoreAdminClient, UpdateFieldRequest
 from google.cloud.firestore_admin_v1.services.firestore_admin.transports import FirestoreAdminGrpcTransport
 from google.cloud.firestore_admin_v1.types import GetFieldRequest
+from google.cloud.firestore_v1.batch import WriteBatch
 from google.cloud.firestore_v1.bulk_batch import BulkWriteBatch
 from google.cloud.firestore_v1.query import Query
 from google.longrunning.operations_pb2 import Operation
 
 from docgen_core.errors import StateUnusable, StorageFailed
 from docgen_core.state import firestore_admin, firestore_calls, open_state, prepare_state, transitions
+from docgen_core.state.budget import ModelUsage, Settlement
 from docgen_core.state.cloud import FORMAT_VERSION
 from docgen_core.state.contract import Outlook, RunKind, RunMarker, UnitState
-from docgen_core.state.primitives import Change
+from docgen_core.state.primitives import Change, Posting
 
 PASSING = [exceptions.ServiceUnavailable, exceptions.Aborted, exceptions.DeadlineExceeded]
 
@@ -39,16 +41,20 @@ def uri(firestore_server, monkeypatch):
 @pytest.fixture
 def disturb(monkeypatch):
     """Let coming requests to write fail, before they are made or after."""
-    commit, faults = BulkWriteBatch.commit, []
+    faults = []
 
-    def disturbed(batch, *args, **options):
-        error, done = faults.pop(0) if faults else (None, True)
-        answer = commit(batch, *args, **options) if done else None
-        if error is not None:
-            raise error
-        return answer
+    def disturbing(commit):
+        def disturbed(batch, *args, **options):
+            error, done = faults.pop(0) if faults else (None, True)
+            answer = commit(batch, *args, **options) if done else None
+            if error is not None:
+                raise error
+            return answer
 
-    monkeypatch.setattr(BulkWriteBatch, "commit", disturbed)
+        return disturbed
+
+    for kind in (BulkWriteBatch, WriteBatch):
+        monkeypatch.setattr(kind, "commit", disturbing(kind.commit))
     return lambda error, *, done: faults.append((error("by order"), done))
 
 
@@ -139,6 +145,31 @@ def test_a_request_that_took_too_long_ends_the_connection_only_when_nobody_is_an
         monkeypatch.setattr(BulkWriteBatch, "commit", slow)
         assert store.claim_next_unit("r", "w").leases
     assert left == ([] if others else ["left"])
+
+
+@pytest.mark.parametrize("error", PASSING)
+@pytest.mark.parametrize("done", [True, False], ids=["answer lost", "never done"])
+def test_a_grant_is_taken_once_whatever_happens_on_the_way(uri, disturb, error, done):
+    with _planned(uri) as store:
+        disturb(error, done=done)
+        store.set_budget("r", 1_600)
+        disturb(error, done=done)
+        assert store.open_grant("r", "w", 60, "g").held == 60
+        disturb(error, done=done)
+        store.settle_grant("r", Settlement("g", 1, {"m": ModelUsage(1, 1, 1, 50)}))
+        disturb(error, done=done)
+        assert store.close_grant("r", "g") == 10
+        assert (store.spend("r").budget.available, len(store.grants("r"))) == (1_550, 1)
+
+
+def test_a_commit_that_a_peer_overtook_while_it_was_tried_again_is_not_ones_own(uri, disturb):
+    with _planned(uri) as store, open_state(uri) as peer:
+        rows = [Posting.of("r", kind, "x", None, {"by": "w"}) for kind in ("one", "two")]
+        assert peer.primitives.commit([Posting.of("r", "two", "x", None, {"by": "peer"})])
+        disturb(exceptions.ServiceUnavailable, done=False)
+        assert not store.primitives.commit(rows)
+        one, two = store.primitives.read_entries("r", [("one", "x"), ("two", "x")])
+        assert one is None and two.body == {"by": "peer"}
 
 
 def test_what_does_not_pass_fails_after_a_while_in_one_line(uri, disturb, monkeypatch):
