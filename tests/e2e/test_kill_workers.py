@@ -32,7 +32,7 @@ from docgen_core.state.contract import UnitState
 KILLS, FULL_KILLS = 5, 500
 """Workers struck over one run; every fifth is frozen past its lease, the others are killed."""
 WORKERS, FULL_WORKERS = 2, 4
-DOCUMENTS, FULL_DOCUMENTS, UNIT_SIZE = 32, 800, 4
+DOCUMENTS, FULL_DOCUMENTS, UNIT_SIZE = 48, 800, 4
 SEED = 20_240_229
 LEASE_SECONDS = 2
 SHORT_LEASES = f"?lease_seconds={LEASE_SECONDS}&max_attempts=100000"
@@ -174,17 +174,19 @@ class Storm:
 
     def wait(self, done: int, units: int) -> None:
         """A random time; or else until some are at work and, unless the run is ahead, a few blobs more are there."""
+
+        def ahead() -> bool:
+            now = self.here.state.progress("r1").done
+            return now > done or now >= units - WORKERS
+
         if self.chance.random() < ANYWHERE:
-            threading.Event().wait(self.chance.random() * LONGEST_CALM_SECONDS)
+            over = time.monotonic() + self.chance.random() * LONGEST_CALM_SECONDS
+            until(lambda: time.monotonic() >= over or ahead(), poll_seconds=0.05)
             return
-        now = self.here.state.progress("r1").done
-        ahead = now > done or now >= units - WORKERS
-        wanted = self.published() + (0 if ahead else self.chance.randrange(12))
-        until(
-            lambda: not self.awake() or (self.working() and self.published() >= wanted),
-            poll_seconds=0.05,
-        )
-        threading.Event().wait(self.chance.random() * LONGEST_BREATH_SECONDS)
+        haste = ahead()
+        wanted = self.published() + (0 if haste else self.chance.randrange(8))
+        until(lambda: not self.awake() or (self.working() and self.published() >= wanted), poll_seconds=0.05)
+        threading.Event().wait(self.chance.random() * LONGEST_BREATH_SECONDS / (3 if haste else 1))
 
     def awake(self) -> list[int]:
         return [pid for pid in self.fleet.pids if pid not in self.waking]
