@@ -76,7 +76,8 @@ class LedgerStore(BudgetStore):
                 break
         # What somebody spends without a grant meanwhile is covered by whoever of the two looks second.
         for entry in list(self._iter_grants(run_id, SPEND)):
-            self._book(run_id, SPEND, entry.id, _covered(entry))
+            if entry.held < entry.settled:
+                self._book(run_id, SPEND, entry.id, _covered(entry))
         (row,) = self.primitives.read_entries(run_id, [(BUDGET, _CAP)])
         assert row is not None
         return rules.budget_of(row.body)
@@ -85,8 +86,9 @@ class LedgerStore(BudgetStore):
         """See `BudgetStore.add_spend`."""
         self._known(run_id)
         entry = rules.spent(run_id, entry_id, usage)
-        # Looked at again once it is there: a budget set in between has not seen it.
-        for _ in range(2):
+        booked = self._book(run_id, SPEND, entry_id, _covered(entry))
+        if booked is not None and booked.held < booked.settled:
+            # Looked at again once it is there: a budget set in between has not seen it.
             self._book(run_id, SPEND, entry_id, _covered(entry))
 
     # Grants -------------------------------------------------------------------------------

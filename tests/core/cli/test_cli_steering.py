@@ -1,4 +1,4 @@
-"""init, pause, resume, status, failures, cancel, withdraw and gc, typed against each state store there is."""
+"""init, pause, resume, status, failures, spend, cancel, withdraw and gc, typed against each state store there is."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from docgen_core.runs.drain import work_run
 from docgen_core.runs.plan import RunRequest, create_run
 from docgen_core.runs.selection import CatalogueSpec, Selection
 from docgen_core.state import open_state
+from docgen_core.state.budget import ModelUsage
 
 REFUSED = 5
 """The unit that its pack refuses."""
@@ -58,6 +59,12 @@ def test_runs_are_steered_looked_at_and_taken_back(store: Store, docgen: Any, tm
     work_run("catalogue-v1", state=state, blobs=blobs, worker="here")
     for run, documents in (("r1", UNITS), ("r2", 1)):
         create_run(state, blobs, RunRequest(run, documents, 1, Selection(), "v1", unit_size=1, pack=pack))
+
+    assert "has spent nothing" in typed("spend", "catalogue-v1").err
+    state.set_budget("catalogue-v1", 10)
+    state.add_spend("catalogue-v1", "unit 0", {"small": ModelUsage(1, 2, 3, 4)})
+    spent = typed("spend", "catalogue-v1", "--json").json
+    assert (spent["total"]["cost"], spent["budget"]["available"]) == (4, 6)
 
     assert typed("pause", "r1").code == 0
     assert typed("status", "r1", "--wait").json["state"] == "PAUSED"
