@@ -211,6 +211,37 @@ def test_more_than_was_granted_is_taken_from_what_is_available_and_then_is_overs
     assert world.balance(store) == (100, 0)
 
 
+def test_what_is_owed_meets_what_comes_back_just_before_it_is_written(world, store):
+    for name, amount in (("own", 400), ("other", 600)):
+        store.open_grant("r", "w", amount, name)
+    peer = world.store()
+    store.primitives.once_before("commit", lambda *_: peer.close_grant("r", "other"))
+    store.settle_grant("r", settlement("own", 700))
+    assert world.balance(store) == (300, 0)
+
+
+def test_what_comes_back_meets_what_is_owed_just_before_it_is_written(world, store):
+    for name, amount in (("own", 400), ("other", 600)):
+        store.open_grant("r", "w", amount, name)
+    peer = world.store()
+    store.primitives.once_before("commit", lambda *_: peer.settle_grant("r", settlement("other", 900)))
+    assert store.close_grant("r", "own") == 400
+    assert world.balance(store) == (100, 0)
+
+
+def test_money_that_goes_round_while_it_is_counted_is_not_missed(world, store):
+    store.open_grant("r", "w", CAP, "all of it")
+    peer = world.store()
+
+    def counted_once(*_):
+        store.primitives.once_before("list_entries", lambda *_: peer.close_grant("r", "all of it"))
+
+    store.primitives.once_before("list_entries", counted_once)
+    grant = store.open_grant("r", "v", 400, "g")
+    # One row is counted at once.
+    assert (grant is not None) == (store.primitives.available_shards > 1)
+
+
 def test_a_cost_that_comes_after_closing_is_booked_all_the_same(world, store):
     store.open_grant("r", "w", 400, "g")
     store.settle_grant("r", settlement("g", 100))
