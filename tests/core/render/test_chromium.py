@@ -288,6 +288,8 @@ PRINTING = textwrap.dedent(
     from docgen_core.render.html import Page
     page = Page("<p>" + "word " * 4000, "", "en", "t", "a", ())
     stop = threading.Event()
+    # Whoever starts the tests in the background has told their processes to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if "heedful" in sys.argv:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
@@ -316,10 +318,12 @@ def _printing(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[
     )
     with worker:
         assert worker.stdout is not None
-        started = [int(process_id) for process_id in worker.stdout.readline().split()]
-        assert started and all(_is_alive(process_id) for process_id in started)
-        yield worker, started
-        worker.kill()
+        try:
+            started = [int(process_id) for process_id in worker.stdout.readline().split()]
+            assert started and all(_is_alive(process_id) for process_id in started)
+            yield worker, started
+        finally:
+            worker.kill()
 
 
 def test_a_killed_worker_leaves_nothing(tmp_path: Path) -> None:
