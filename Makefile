@@ -34,7 +34,7 @@ ui: $(STAMP) ## The Dagster UI on http://127.0.0.1:3000
 test: $(STAMP) ## Lint, types, and every test at its stated smaller size
 	@deploy/system.sh chromium poppler
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/pytest -q -n $(PROCESSES) --dist loadscope --cov --cov-report=term:skip-covered
+	@$(BIN)/pytest -q -n $(PROCESSES) --dist loadscope --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 lint: $(STAMP) ## Style, docstrings, types, and which package may import which
 	@$(BIN)/ruff check .

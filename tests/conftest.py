@@ -18,8 +18,18 @@ FABRICATED = Path(__file__).parent / "fabricated"
 SERVERS = Path(__file__).parent / "servers"
 """Servers that tests start, each as fixtures of a module of its own."""
 
+LONGEST_FIRST = ("tests/e2e/deployment/", "tests/e2e/", "tests/contract/", "tests/assets/", "tests/")
+"""A module goes to one process whole: a long one that came last would keep one core waiting for the other."""
+
 sys.path[:0] = [str(PACKS), str(FABRICATED), str(SERVERS)]
 pytest_plugins = ["blob_servers", "state_servers"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules in this order, their tests as they stand."""
+    items.sort(
+        key=lambda item: next(place for place, rooms in enumerate(LONGEST_FIRST) if item.nodeid.startswith(rooms))
+    )
 
 
 @pytest.fixture(scope="session")
