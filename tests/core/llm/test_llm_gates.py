@@ -185,19 +185,21 @@ def test_procedural_texts_pass_the_gates(full_figures: bool) -> None:
 
 
 @given(st.text(max_size=60), st.sampled_from(LANGUAGES), st.sampled_from(Field))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_no_text_raises_and_what_passes_is_plain(text: str, language: str, field: Field) -> None:
     if check_text(text, language, field) is None:
         assert text.strip() and not any(unicodedata.category(char) in {"Cc", "Cf", "Cs"} for char in text)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from(["M{}", "{} mm", "Set {} x", "{}²", "型番{}"]))
+@settings(deadline=None)
 def test_numbers_are_never_merged(one: int, other: int, pattern: str) -> None:
     assume(one != other)
     assert meaning_key(pattern.format(one)) != meaning_key(pattern.format(other))
 
 
 @given(st.text(max_size=40))
+@settings(deadline=None)
 def test_making_characters_plain_twice_changes_no_more_than_once(text: str) -> None:
     assume("&" not in text)
     assert plain_characters(plain_characters(text)) == plain_characters(text)

@@ -122,7 +122,7 @@ ITEMS = st.lists(
 
 
 @given(ITEMS, st.booleans(), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_any_list_is_read_as_it_is(items: list[dict[str, object]], fenced: bool, wrapped: bool) -> None:
     text = json.dumps({"products": items} if wrapped else items, ensure_ascii=False)
     reply = read_reply(f"Here:\n```json\n{text}\n```\nDone" if fenced else text)
@@ -130,7 +130,7 @@ def test_any_list_is_read_as_it_is(items: list[dict[str, object]], fenced: bool,
 
 
 @given(ITEMS, st.data())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_a_list_cut_anywhere_gives_its_first_items_and_no_half(
     items: list[dict[str, object]], data: st.DataObject
 ) -> None:
@@ -165,7 +165,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=60))
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_no_text_raises_and_every_item_has_a_whole_name(text: str) -> None:
     for item in read_reply(text).items:
         assert item["name"].strip()
