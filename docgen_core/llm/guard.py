@@ -31,6 +31,8 @@ BEATS_A_GRANT = 3
 """Signs of life while a grant holds."""
 REFUSED_SECONDS = 5.0
 """After a refusal, so long nothing as dear is asked for: others give back what they have left."""
+EXPIRY_SECONDS = 20.0
+"""Between looks for grants of the dead: each reads all grants of the run."""
 ASKED_AGAIN = 3
 """Times a grant is asked for, under one id, while the store does not answer."""
 
@@ -154,6 +156,8 @@ class DistributedBudgetGuard:
         """Grants that were asked for, and nobody knows whether they are there: amount, and when it was."""
         self._refused: tuple[int, float] | None = None
         """The least amount that was refused, and when that is forgotten."""
+        self._looked_at = -float("inf")
+        """When grants were last looked through for those of the dead."""
         self._book = SpendBook(state, run_id)
         self._lock = threading.RLock()
         self._ended = threading.Event()
@@ -287,10 +291,17 @@ class DistributedBudgetGuard:
         for size in dict.fromkeys((max(amount, min(wanted, self._most)), amount)):
             if part := self._open(size):
                 return part
-        if self._state.expire_grants(self._run_id) and (part := self._open(amount)):
+        if self._expired_any() and (part := self._open(amount)):
             return part
         self._refused = amount, self._clock() + REFUSED_SECONDS
         return None
+
+    def _expired_any(self) -> bool:
+        now = self._clock()
+        if now - self._looked_at < EXPIRY_SECONDS:
+            return False
+        self._looked_at = now
+        return self._state.expire_grants(self._run_id) > 0
 
     def _held_with_room(self, amount: int) -> _Slice | None:
         now = self._clock()

@@ -172,3 +172,10 @@ def test_presets_cost_more_the_better_they_are() -> None:
 def test_a_file_that_is_not_there_is_told_with_the_presets() -> None:
     with pytest.raises(UsageError, match=r"No such file.*cheap, balanced, best"):
         load_mix("nowhere.yaml")
+
+
+def test_the_example_of_the_documentation_is_a_mix() -> None:
+    page = (Path(__file__).parents[3] / "docs/mix.md").read_text()
+    mix = parse_mix(page.partition("```yaml\n")[2].partition("```")[0], "docs")
+    mix.require_prices()
+    assert [provider.name for provider in mix.providers] == ["luna", "local"]
