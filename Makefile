@@ -50,7 +50,7 @@ bench: $(STAMP) ## Every speed claim, each against a baseline in the same run
 	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file --check || exit 1; done
 
 lock: ## Resolve the lock anew, keeping versions that still fit
-	@UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --extra dagster --extra aws --extra gcp --group dev \
+	@UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --extra dagster --extra aws --extra gcp --extra models --group dev \
 		--no-emit-index-url --no-annotate --generate-hashes --universal --python-version 3.11 -q -o requirements.lock
 
 clean: ## Remove what the demo and the tests made (not the environment)

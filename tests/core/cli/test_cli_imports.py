@@ -17,15 +17,17 @@ HEAVY = {
     "jinja2",
     "litellm",
     "numpy",
+    "openai",
     "pandas",
     "pikepdf",
     "playwright",
     "pyarrow",
     "pydantic",
     "pypdfium2",
+    "yaml",
 }
 """Each costs tens or hundreds of milliseconds."""
-NEVER_IN_A_WORKER = {"dagster", "duckdb", "litellm", "pandas"}
+NEVER_IN_A_WORKER = {"dagster", "duckdb", "litellm", "openai", "pandas", "yaml"}
 
 COUNT = """
 import json, sys
@@ -59,3 +61,8 @@ def test_a_worker_loads_nothing_that_only_readers_need(tmp_path: Path) -> None:
     assert worked & NEVER_IN_A_WORKER == set()
     assert {"cv2", "pikepdf", "pyarrow", "pypdfium2"} <= worked, "it drew a scan"
     assert len(list(tmp_path.glob(".docgen/blobs/runs/r1/documents/*/*.pdf"))) == 2
+
+
+def test_the_code_location_loads_nothing_that_calls_models() -> None:
+    code = "import sys, docgen_assets.definitions; assert not {'litellm', 'openai'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,223 @@
+"""Calling a model: the one module that imports litellm, and only when the first call is made.
+
+One call is one HTTP request: litellm's own retries are off, so that each attempt has a reservation
+of its own. What does not belong here: whether to try again (its caller), money, and what a reply means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import logging
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from docgen_core.errors import MissingExtra
+from docgen_core.llm.mix import Provider
+from docgen_core.llm.requests import Answer, Request
+
+RETRY_AFTER_LIMIT = 3600.0
+"""Seconds; a vendor that asks for more is asked again after so long."""
+REASON_CHARACTERS = 200
+_ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else an import fetches prices over the network
+    "LITELLM_OFFLINE_MODE": "true",
+    "LITELLM_MODE": "PRODUCTION",  # else an import reads a .env file of the working directory
+}
+_NO_KEY = "none"
+"""For a server that wants no key: without any, litellm takes one of another vendor's out of the environment."""
+_GONE_FOR_GOOD = {
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "model_not_found",
+    "invalid_api_key",
+    "account_deactivated",
+}
+"""Codes of vendors, whatever the status they come with."""
+_GONE_IN_WORDS = re.compile(
+    r"credit balance is too low|insufficient (?:balance|credit|funds)|LLM Provider NOT provided"
+    r"|model\b.{0,80}\b(?:does not exist|not found|has been (?:deprecated|retired|shut down))",
+    re.IGNORECASE,
+)
+_QUARANTINED_STATUS = {401, 402, 403, 404}
+_TRANSIENT_STATUS = {408, 409, 425, 429}
+
+
+class Failure(StrEnum):
+    """What a failed call says about the provider."""
+
+    TRANSIENT = "transient"
+    """Try again later: 429, 5xx, time-outs, broken connections."""
+    QUARANTINE = "quarantine"
+    """Do not try again: the key, the model, or the money is gone."""
+    ITEM = "item"
+    """This very request was refused; others may pass."""
+
+
+class CallFailed(Exception):
+    """A call gave no answer. `str(error)` is one line without any key."""
+
+    def __init__(
+        self, failure: Failure, reason: str, *, retry_after: float | None = None, may_be_billed: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.failure, self.retry_after = failure, retry_after
+        """`retry_after`: seconds that the vendor asked for."""
+        self.may_be_billed = may_be_billed
+        """Whether nobody knows: the call is charged at its worst case."""
+
+
+async def call(provider: Provider, request: Request) -> Answer:
+    """Ask the model once, within the provider's time-out.
+
+    Raises `CallFailed`, `MissingExtra`, and `UsageError` where the environment has no key.
+    """
+    key = provider.key() or _NO_KEY
+    litellm = _litellm()
+    try:
+        async with asyncio.timeout(provider.timeout_seconds):
+            reply = await litellm.acompletion(**_arguments(provider, request), api_key=key)
+    except TimeoutError:
+        raise CallFailed(
+            Failure.TRANSIENT, f"no answer within {provider.timeout_seconds:g} s", may_be_billed=True
+        ) from None
+    except Exception as error:  # noqa: BLE001  litellm raises errors of a dozen libraries
+        raise _failed(error, key) from None
+    return _answer(reply)
+
+
+async def close() -> None:
+    """Give back the connections of this event loop, when no more calls come in it."""
+    await _litellm().close_litellm_async_clients()
+
+
+@cache
+def _litellm() -> Any:
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        import litellm
+    except ImportError:
+        raise MissingExtra("calling a language model", "models") from None
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # it logs requests
+    return litellm
+
+
+def _arguments(provider: Provider, request: Request) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "model": request.model,
+        "api_base": request.api_base,
+        "messages": [dict(message) for message in request.messages],
+        "max_tokens": request.max_output_tokens,
+        "timeout": provider.timeout_seconds,
+        "max_retries": 0,
+        "num_retries": 0,
+        "drop_params": True,
+    }
+    if request.extra_body and request.model.startswith("anthropic/"):
+        told.update(request.extra_body)  # to this vendor litellm would send a field of the name extra_body
+    elif request.extra_body:
+        told["extra_body"] = dict(request.extra_body)
+    if request.schema is not None:
+        told["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "items", "schema": dict(request.schema), "strict": True},
+        }
+    return told
+
+
+def _answer(reply: Any) -> Answer:
+    choice = reply.choices[0] if reply.choices else None
+    usage = getattr(reply, "usage", None)
+    counted = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
+    known = counted[0] > 0  # litellm makes 0 of what a vendor does not say
+    return Answer(
+        text=(choice.message.content or "") if choice else "",
+        cut=bool(choice and choice.finish_reason == "length"),
+        input_tokens=counted[0] if known else None,
+        output_tokens=counted[1] if known else None,
+        model=str(reply.model or ""),
+        request_id=str(reply.id or ""),
+    )
+
+
+# Failures ---------------------------------------------------------------------------------------
+
+
+def _failed(error: Exception, key: str) -> CallFailed:
+    chain = list(_chain(error))
+    status = int(getattr(error, "status_code", None) or 500)
+    codes = {str(code) for each in chain for code in _codes(each)}
+    words = str(error)
+    answered = any(type(each).__name__ == "HTTPStatusError" for each in chain)
+    never_sent = any(type(each).__name__ in {"ConnectError", "ConnectTimeout"} for each in chain)
+    if status in _QUARANTINED_STATUS or codes & _GONE_FOR_GOOD or _GONE_IN_WORDS.search(words):
+        failure = Failure.QUARANTINE
+    elif status in _TRANSIENT_STATUS or status >= 500:
+        failure = Failure.TRANSIENT
+    else:
+        failure = Failure.ITEM
+    return CallFailed(
+        failure,
+        _one_line(f"{type(error).__name__} {status}: {words}", key),
+        retry_after=next((after for each in chain if (after := _retry_after(each)) is not None), None),
+        may_be_billed=failure is Failure.TRANSIENT and not answered and not never_sent,
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it came from."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        yield at
+        at = at.__cause__ or at.__context__
+
+
+def _codes(error: BaseException) -> Iterator[object]:
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else {}
+    if isinstance(inner, dict):
+        yield inner.get("code")
+        yield inner.get("type")
+    yield getattr(error, "code", None)
+
+
+def _retry_after(error: BaseException) -> float | None:
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return read_retry_after(headers, now=datetime.now(UTC)) if isinstance(headers, Mapping) else None
+
+
+def read_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """Seconds to wait by `retry-after-ms` or `Retry-After` (seconds, or a date); None without any."""
+    seconds = math.nan
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            seconds = float(milliseconds) / 1000
+        elif after := headers.get("retry-after"):
+            if re.fullmatch(r"\s*\d+(?:\.\d*)?\s*", after):
+                seconds = float(after)
+            else:
+                seconds = (email.utils.parsedate_to_datetime(after) - now).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), RETRY_AFTER_LIMIT)
+
+
+def _one_line(reason: str, key: str) -> str:
+    """Short, and without the key, also where the vendor shows parts of it."""
+    if key != _NO_KEY:
+        reason = reason.replace(key, "***")
+    reason = re.sub(r"\b(?:sk|pk|key|gsk|AIza)[-_]?[\w*.-]{12,}", "***", reason)
+    return " ".join(reason.split())[:REASON_CHARACTERS]
