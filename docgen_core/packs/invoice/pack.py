@@ -26,7 +26,7 @@ class InvoicePack:
     """Invoices and receipts of three countries (`packs/contract.py` says what each method promises)."""
 
     name = "invoice"
-    version = "2"
+    version = "3"
     tables: Mapping[str, pa.Schema] = tables.TABLES
     catalogue_tables: Mapping[str, pa.Schema] = CATALOGUE_TABLES
 

@@ -106,13 +106,11 @@ def test_jurisdictions_come_by_weight_and_bring_their_currency(catalogue: list[R
     assert counts["DE"] > counts["JP"]
 
 
-def test_eight_business_types_cover_every_billing_model_and_both_documents() -> None:
+def test_business_types_cover_every_billing_model_and_both_documents() -> None:
     kinds = content.business_types().values()
-    assert len(kinds) == 8
     assert {kind.billing_model for kind in kinds} == {"flat", "per_unit", "hourly", "subscription", "graduated"}
     assert {kind.document_kind for kind in kinds} == {"invoice", "receipt"}
     for kind in kinds:
-        assert len(kind.niches) >= 5
         products = {family.billing for families in kind.niches.values() for family in families}
         assert kind.billing_model in products
 
@@ -287,7 +285,7 @@ def test_german_shops_send_invoices_and_others_receipts() -> None:
 
 def test_shops_sell_at_two_rates_where_there_are_two() -> None:
     mixed = total = 0
-    for company_id in range(300):
+    for company_id in range(450):
         rows = catalogue_rows(CatalogueSpec(products=PRODUCTS), company_id)
         company = rows["companies"][0]
         if company["business_type"] == "grocery_retail" and company["jurisdiction"] in {"DE", "JP"}:
@@ -351,7 +349,9 @@ def test_quantities_move_into_local_units_as_plain_numbers() -> None:
 
 def test_a_price_depends_on_attributes_alone_within_a_family() -> None:
     seen = 0
-    for company_id in range(80):
+    for company_id in range(400):
+        if catalogue_rows(CatalogueSpec(products=1), company_id)["companies"][0]["niche"] != "bearings":
+            continue
         rows = catalogue_rows(CatalogueSpec(products=100), company_id)
         bearings = {p["name"]: p["unit_price"] for p in rows["products"] if p["family"] == "deep_groove"}
         for name, price in bearings.items():
