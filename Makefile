@@ -1,6 +1,6 @@
 # `make demo` and `make test` are the two commands of the README; the rest is for those who work on docgen.
 .DEFAULT_GOAL := help
-.PHONY: help demo test ui prove bench lint lock clean
+.PHONY: help demo test coverage ui prove bench lint lock clean
 SHELL := /bin/bash
 
 VENV := .venv
@@ -34,6 +34,10 @@ ui: $(STAMP) ## The Dagster UI on http://127.0.0.1:3000
 test: $(STAMP) ## Lint, types, and every test at its stated smaller size
 	@deploy/system.sh chromium poppler
 	@$(MAKE) --no-print-directory lint
+	@$(BIN)/pytest -q -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
+
+coverage: $(STAMP) ## The tests once more, slower, with the lines and branches that none of them reaches
+	@deploy/system.sh chromium poppler
 	@$(BIN)/pytest -q -n $(PROCESSES) --dist loadscope --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 lint: $(STAMP) ## Style, docstrings, types, and which package may import which
