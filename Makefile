@@ -55,7 +55,7 @@ bench: $(STAMP) ## Every speed claim, each against a baseline in the same run
 
 lock: ## Resolve the lock anew, keeping versions that still fit
 	@UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --extra dagster --extra aws --extra gcp --extra models --group dev \
-		--no-emit-index-url --no-annotate --generate-hashes --universal --python-version 3.11 -q -o requirements.lock
+		--no-annotate --generate-hashes --universal --python-version 3.11 -q -o requirements.lock --no-emit-index-url
 
 clean: ## Remove what the demo and the tests made (not the environment)
 	@rm -rf .docgen .dagster .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
