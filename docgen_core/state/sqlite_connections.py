@@ -149,13 +149,15 @@ class Connections:
 
         Raises `StateUnusable` for anything else.
         """
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        # In this order, since another process may make the file between two statements: what it made in
+        # one transaction is met whole, with our mark on it, or not at all.
         (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if (application, version, objects) == (0, 0, 0):
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        if (application, objects) == (0, 0):
             return 0
         if application != APPLICATION_ID:
             raise StateUnusable(f"{self._path} is another program's SQLite database; name another file for the state")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != self._version and version not in self._migrations:
             raise StateUnusable(
                 f"{self._path} is a state store of format {version}, this docgen reads format {self._version}; "

@@ -95,6 +95,7 @@ def test_a_request_of_grpc(fault: Fault, firestore_server: Any, monkeypatch: pyt
         else:
             with pytest.raises(GoogleAPICallError):
                 put("second")
-        there = [document.id for document in kept.stream(retry=once, timeout=10)]
+        # By the client's own retries: a channel whose connection was reset may send once more into the dead one.
+        there = [document.id for document in kept.stream(timeout=10)]
         assert network.struck == {fault: 1} and network.requests == 3
     assert there == ["first", *(["second"] if fault in CARRIED_OUT else [])]
