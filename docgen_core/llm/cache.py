@@ -43,7 +43,17 @@ class ReplyCache:
 
     def key(self, request: Request) -> str:
         """Where the answer stands."""
-        digest = request.digest
+        return self._key(request.digest)
+
+    async def kept(self, digest: str) -> Answer | None:
+        """The answer to the request of this digest, where there is one."""
+        return (await asyncio.to_thread(self._read, self._key(digest)))[0]
+
+    async def keep(self, digest: str, paid: Answer) -> Answer:
+        """Store what was paid for in another way than by `fetch`; the answer that stands then."""
+        return await asyncio.to_thread(self._store, self._key(digest), paid, False)
+
+    def _key(self, digest: str) -> str:
         return f"{self._prefix}/{digest[:2]}/{digest}.json"
 
     async def fetch(self, request: Request, call: Callable[[], Awaitable[Answer]]) -> Fetched:

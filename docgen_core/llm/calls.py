@@ -1,4 +1,4 @@
-"""Calling a model: the one module that imports litellm, and only when the first call is made.
+"""Calling a model: litellm is imported here, and only when the first call is made.
 
 One call is one HTTP request: litellm's own retries are off, so that each attempt has a reservation
 of its own. What does not belong here: whether to try again (its caller), money, and what a reply means.
@@ -30,7 +30,7 @@ _ENVIRONMENT = {
     "LITELLM_OFFLINE_MODE": "true",
     "LITELLM_MODE": "PRODUCTION",  # else an import reads a .env file of the working directory
 }
-_NO_KEY = "none"
+NO_KEY = "none"
 """For a server that wants no key: without any, litellm takes one of another vendor's out of the environment."""
 _GONE_FOR_GOOD = {
     "insufficient_quota",
@@ -65,11 +65,17 @@ class CallFailed(Exception):
     """A call gave no answer. `str(error)` is one line without any key."""
 
     def __init__(
-        self, failure: Failure, reason: str, *, retry_after: float | None = None, may_be_billed: bool = False
+        self,
+        failure: Failure,
+        reason: str,
+        *,
+        retry_after: float | None = None,
+        may_be_billed: bool = False,
+        status: int | None = None,
     ) -> None:
         super().__init__(reason)
-        self.failure, self.retry_after = failure, retry_after
-        """`retry_after`: seconds that the vendor asked for."""
+        self.failure, self.retry_after, self.status = failure, retry_after, status
+        """`retry_after`: seconds that the vendor asked for; `status`: of HTTP, where the vendor answered."""
         self.may_be_billed = may_be_billed
         """Whether nobody knows: the call is charged at its worst case."""
 
@@ -79,27 +85,28 @@ async def call(provider: Provider, request: Request) -> Answer:
 
     Raises `CallFailed`, `MissingExtra`, and `UsageError` where the environment has no key.
     """
-    key = provider.key() or _NO_KEY
-    litellm = _litellm()
+    key = provider.key() or NO_KEY
+    litellm = library()
     try:
         async with asyncio.timeout(provider.timeout_seconds):
-            reply = await litellm.acompletion(**_arguments(provider, request), api_key=key)
+            reply = await litellm.acompletion(**arguments(provider, request), api_key=key)
     except TimeoutError:
         raise CallFailed(
             Failure.TRANSIENT, f"no answer within {provider.timeout_seconds:g} s", may_be_billed=True
         ) from None
     except Exception as error:  # noqa: BLE001  litellm raises errors of a dozen libraries
-        raise _failed(error, key) from None
-    return _answer(reply)
+        raise failed(error, key) from None
+    return answer_of(reply)
 
 
 async def close() -> None:
     """Give back the connections of this event loop, when no more calls come in it."""
-    await _litellm().close_litellm_async_clients()
+    await library().close_litellm_async_clients()
 
 
 @cache
-def _litellm() -> Any:
+def library() -> Any:
+    """The module litellm, told to fetch nothing and to say nothing. Raises `MissingExtra`."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
@@ -113,7 +120,8 @@ def _litellm() -> Any:
     return litellm
 
 
-def _arguments(provider: Provider, request: Request) -> dict[str, Any]:
+def arguments(provider: Provider, request: Request) -> dict[str, Any]:
+    """What `litellm.completion` is given for the request, but for the key."""
     told: dict[str, Any] = {
         "model": request.model,
         "api_base": request.api_base,
@@ -136,7 +144,8 @@ def _arguments(provider: Provider, request: Request) -> dict[str, Any]:
     return told
 
 
-def _answer(reply: Any) -> Answer:
+def answer_of(reply: Any) -> Answer:
+    """What litellm's form of a reply holds."""
     choice = reply.choices[0] if reply.choices else None
     usage = getattr(reply, "usage", None)
     counted = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
@@ -154,7 +163,8 @@ def _answer(reply: Any) -> Answer:
 # Failures ---------------------------------------------------------------------------------------
 
 
-def _failed(error: Exception, key: str) -> CallFailed:
+def failed(error: Exception, key: str) -> CallFailed:
+    """What an error of litellm, or of a vendor's client, says."""
     chain = list(_chain(error))
     status = int(getattr(error, "status_code", None) or 500)
     codes = {str(code) for each in chain for code in _codes(each)}
@@ -169,9 +179,10 @@ def _failed(error: Exception, key: str) -> CallFailed:
         failure = Failure.ITEM
     return CallFailed(
         failure,
-        _one_line(f"{type(error).__name__} {status}: {words}", key),
+        one_line(f"{type(error).__name__} {status}: {words}", key),
         retry_after=next((after for each in chain if (after := _retry_after(each)) is not None), None),
         may_be_billed=failure is Failure.TRANSIENT and not answered and not never_sent,
+        status=status if answered else None,
     )
 
 
@@ -215,9 +226,9 @@ def read_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | No
     return None if math.isnan(seconds) else min(max(seconds, 0.0), RETRY_AFTER_LIMIT)
 
 
-def _one_line(reason: str, key: str) -> str:
+def one_line(reason: str, key: str) -> str:
     """Short, and without the key, also where the vendor shows parts of it."""
-    if key != _NO_KEY:
+    if key != NO_KEY:
         reason = reason.replace(key, "***")
     reason = re.sub(r"\b(?:sk|pk|key|gsk|AIza)[-_]?[\w*.-]{12,}", "***", reason)
     return " ".join(reason.split())[:REASON_CHARACTERS]

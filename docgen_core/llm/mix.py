@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from docgen_core.errors import MissingExtra, UsageError
 from docgen_core.state.budget import ModelUsage
@@ -26,6 +26,10 @@ NANO_PER_MILLIONTH = 1_000
 """A token at $1 a million costs so many nano-dollars."""
 INPUT_MARGIN = Decimal("1.3")
 """A worst case counts so many times the tokens that we count: vendors' tokenizers differ."""
+BATCH_VENDORS = ("anthropic", "azure", "mistral", "openai")
+"""Whose batches batch_clients.py can hand in and collect."""
+BATCH_DISCOUNT_PERCENT = Decimal(50)
+"""What all of these take off the price in real time."""
 _PRESETS = files("docgen_core.llm") / "data" / "mixes"
 PRESETS = ("cheap", "balanced", "best")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -75,6 +79,10 @@ def _without_secrets(body: dict[str, Any]) -> dict[str, Any]:
 _Positive = Annotated[Decimal, Field(ge=0, allow_inf_nan=False, max_digits=18, decimal_places=9)]
 
 
+def _batch_terms(told: object) -> object:
+    return {True: BatchTerms(), False: None}[told] if isinstance(told, bool) else told
+
+
 class Price(BaseModel):
     """US dollars for a million tokens; a ceiling where the vendor has several prices."""
 
@@ -83,10 +91,21 @@ class Price(BaseModel):
     input_per_million: _Positive
     output_per_million: _Positive
 
-    def cost(self, input_tokens: int | Decimal, output_tokens: int) -> int:
+    def cost(self, input_tokens: int | Decimal, output_tokens: int, *, discount_percent: Decimal = Decimal(0)) -> int:
         """Whole nano-dollars, rounded up."""
         exact = input_tokens * self.input_per_million + output_tokens * self.output_per_million
-        return int((exact * NANO_PER_MILLIONTH).to_integral_value(ROUND_CEILING))
+        billed = exact * NANO_PER_MILLIONTH * (100 - discount_percent) / 100
+        return int(billed.to_integral_value(ROUND_CEILING))
+
+
+class BatchTerms(BaseModel):
+    """What a call costs less in a batch."""
+
+    model_config = _STRICT
+
+    discount_percent: Annotated[Decimal, Field(ge=0, lt=100, allow_inf_nan=False, decimal_places=2)] = (
+        BATCH_DISCOUNT_PERCENT
+    )
 
 
 class Provider(BaseModel):
@@ -102,7 +121,8 @@ class Provider(BaseModel):
     extra_body: Annotated[dict[str, Any], AfterValidator(_without_secrets)] = {}
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)]
     timeout_seconds: Annotated[float, Field(gt=0, le=3600)]
-    batch: bool = False
+    batch: Annotated[BatchTerms | None, BeforeValidator(_batch_terms)] = None
+    """`true` in a file is a batch at the usual discount."""
     price: Price | None = None
     free: bool = False
 
@@ -115,20 +135,28 @@ class Provider(BaseModel):
             raise ValueError(f"{self.model} is free and has a price; say one of both")
         return self
 
+    @model_validator(mode="after")
+    def _batched_where_there_are_batches(self) -> Provider:
+        if self.batch and (vendor := self.model.partition("/")[0]) not in BATCH_VENDORS:
+            raise ValueError(
+                f"docgen hands in no batches to {vendor}, but to {', '.join(BATCH_VENDORS)}; say batch: false"
+            )
+        return self
+
     @property
     def priced(self) -> bool:
         """Whether the cost of a call is known."""
         return self.free or self.price is not None
 
-    def used(self, input_tokens: int, output_tokens: int) -> ModelUsage:
+    def used(self, input_tokens: int, output_tokens: int, *, batch: bool = False) -> ModelUsage:
         """One call's usage, at this provider's own price: what id the vendor reports for its model does not matter."""
-        cost = self._cost(input_tokens, output_tokens)
+        cost = self._cost(input_tokens, output_tokens, batch)
         return ModelUsage(1, input_tokens, output_tokens, cost or 0, unpriced_calls=int(cost is None))
 
-    def worst_case(self, input_tokens: int) -> ModelUsage:
+    def worst_case(self, input_tokens: int, *, batch: bool = False) -> ModelUsage:
         """The most that one call can be billed for: a margin on what goes in, and all that may come out."""
         margin = int((input_tokens * INPUT_MARGIN).to_integral_value(ROUND_CEILING))
-        return self.used(margin, self.max_output_tokens)
+        return self.used(margin, self.max_output_tokens, batch=batch)
 
     def key(self, environment: Mapping[str, str] = os.environ) -> str | None:
         """The key of the vendor; None where none is needed. Raises `UsageError` naming the variable that lacks."""
@@ -138,10 +166,11 @@ class Provider(BaseModel):
             raise UsageError(f"provider {self.name!r} needs its key in the environment variable {self.api_key_env}")
         return key
 
-    def _cost(self, input_tokens: int, output_tokens: int) -> int | None:
-        if self.free:
-            return 0
-        return self.price.cost(input_tokens, output_tokens) if self.price else None
+    def _cost(self, input_tokens: int, output_tokens: int, batch: bool) -> int | None:
+        if self.free or self.price is None:
+            return 0 if self.free else None
+        discount = self.batch.discount_percent if batch and self.batch else Decimal(0)
+        return self.price.cost(input_tokens, output_tokens, discount_percent=discount)
 
 
 class Fallback(BaseModel):

@@ -189,12 +189,12 @@ def test_presets_switch_reasoning_off_in_what_is_really_sent(
 def test_importing_the_layer_loads_no_litellm_and_the_first_call_looks_up_no_host() -> None:
     code = """
 import socket, sys
-from docgen_core.llm import cache, calls, gates, guard, mix, replies, requests, routing
-assert not {"litellm", "openai", "yaml"} & set(sys.modules), "loaded too early"
+from docgen_core.llm import batches, cache, calls, gates, guard, items, mix, replies, requests, routing
+assert not {"litellm", "openai", "anthropic", "yaml"} & set(sys.modules), "loaded too early"
 looked_up = []
 real = socket.getaddrinfo
 socket.getaddrinfo = lambda host, *rest, **named: looked_up.append(host) or real(host, *rest, **named)
-assert calls._litellm() is sys.modules["litellm"]
+assert calls.library() is sys.modules["litellm"]
 assert looked_up == [], looked_up
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -53,6 +53,36 @@ def test_the_worst_case_of_a_call_has_a_margin_on_what_goes_in_and_all_that_may_
     assert worst.known_cost == 392 * 140 + 2000 * 280
 
 
+def test_a_batch_costs_half_where_the_mix_does_not_say_otherwise() -> None:
+    told = [
+        one("half", f"{PRICED}\nbatch: true"),
+        one("less", f"{PRICED}\nbatch: {{discount_percent: 12.5}}"),
+        one("none"),
+    ]
+    mix = parse_mix(written(*told), "m")
+    real, half, less, none = (
+        mix.provider(name).used(301, 7, batch=name != "none") for name in ("none", "half", "less", "none")
+    )
+    assert real == none and real.known_cost == 301 * 140 + 7 * 280
+    assert half.known_cost == real.known_cost // 2 and half.calls == 1
+    assert less.known_cost == -(-real.known_cost * 875 // 1000)
+    assert mix.provider("half").used(301, 7).cost == real.cost, "in real time it costs all of it"
+    assert mix.provider("half").worst_case(301, batch=True).known_cost == (392 * 140 + 2000 * 280) // 2
+
+
+@pytest.mark.parametrize(
+    ("model", "batch", "said"),
+    [
+        ("gemini/gemini-3.5-flash-lite", "true", "no batches to gemini, but to anthropic, azure, mistral, openai"),
+        ("openai/alpha", "{discount_percent: 100}", "less than 100"),
+        ("openai/alpha", "{discount: 50}", "no such setting"),
+        ("openai/alpha", "often", "batch"),
+    ],
+)
+def test_a_batch_that_cannot_be_is_refused(model: str, batch: str, said: str) -> None:
+    assert said in refusal(written(one(model=model, extra=f"{PRICED}\nbatch: {batch}")))
+
+
 def three() -> list[str]:
     return [
         one(),
