@@ -45,11 +45,16 @@ class Pace:
         """Calls at once, now."""
         return 1 if self._failures else int(self._limit)
 
+    @property
+    def closed_for(self) -> float:
+        """Seconds that the pause still lasts; 0 without any."""
+        return max(self._closed_until - self._clock(), 0.0)
+
     def begins_in(self) -> float | None:
         """Seconds until a call may begin: 0 now, None when one must end before."""
         if self.under_way >= self.limit:
             return None
-        return max(self._closed_until - self._clock(), 0.0)
+        return self.closed_for
 
     def begin(self) -> None:
         """A call is under way. Raises `ValueError` where none may begin."""

@@ -24,6 +24,8 @@ from docgen_core.llm.requests import Answer, Request
 
 RETRY_AFTER_LIMIT = 3600.0
 """Seconds; a vendor that asks for more is asked again after so long."""
+CLOSING_SECONDS = 1.0
+"""Later than our own time-out, litellm's would end a call, with an error that could be anything."""
 REASON_CHARACTERS = 200
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else an import fetches prices over the network
@@ -47,6 +49,8 @@ _GONE_IN_WORDS = re.compile(
     re.IGNORECASE,
 )
 _QUARANTINED_STATUS = {401, 402, 403, 404}
+_TIMED_OUT_STATUS = 408
+"""Of litellm's too, where it or the connection has given up waiting."""
 _TRANSIENT_STATUS = {408, 409, 425, 429}
 
 
@@ -72,12 +76,15 @@ class CallFailed(Exception):
         retry_after: float | None = None,
         may_be_billed: bool = False,
         status: int | None = None,
+        timed_out: bool = False,
     ) -> None:
         super().__init__(reason)
         self.failure, self.retry_after, self.status = failure, retry_after, status
         """`retry_after`: seconds that the vendor asked for; `status`: of HTTP, where the vendor answered."""
         self.may_be_billed = may_be_billed
         """Whether nobody knows: the call is charged at its worst case."""
+        self.timed_out = timed_out
+        """Whether the provider was silent for all of its time."""
 
 
 async def call(provider: Provider, request: Request) -> Answer:
@@ -92,7 +99,10 @@ async def call(provider: Provider, request: Request) -> Answer:
             reply = await litellm.acompletion(**arguments(provider, request), api_key=key)
     except TimeoutError:
         raise CallFailed(
-            Failure.TRANSIENT, f"no answer within {provider.timeout_seconds:g} s", may_be_billed=True
+            Failure.TRANSIENT,
+            f"no answer within {provider.timeout_seconds:g} s",
+            may_be_billed=True,
+            timed_out=True,
         ) from None
     except Exception as error:  # noqa: BLE001  litellm raises errors of a dozen libraries
         raise failed(error, key) from None
@@ -127,7 +137,7 @@ def arguments(provider: Provider, request: Request) -> dict[str, Any]:
         "api_base": request.api_base,
         "messages": [dict(message) for message in request.messages],
         "max_tokens": request.max_output_tokens,
-        "timeout": provider.timeout_seconds,
+        "timeout": provider.timeout_seconds + CLOSING_SECONDS,
         "max_retries": 0,
         "num_retries": 0,
         "drop_params": True,
@@ -183,6 +193,7 @@ def failed(error: Exception, key: str) -> CallFailed:
         retry_after=next((after for each in chain if (after := _retry_after(each)) is not None), None),
         may_be_billed=failure is Failure.TRANSIENT and not answered and not never_sent,
         status=status if answered else None,
+        timed_out=status == _TIMED_OUT_STATUS and not answered,
     )
 
 

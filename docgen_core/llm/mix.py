@@ -7,6 +7,8 @@ whom (routing.py), and what may be spent (guard.py).
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -30,6 +32,8 @@ BATCH_VENDORS = ("anthropic", "azure", "mistral", "openai")
 """Whose batches batch_clients.py can hand in and collect."""
 BATCH_DISCOUNT_PERCENT = Decimal(50)
 """What all of these take off the price in real time."""
+_WITH_EXPONENT = re.compile(r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$")
+"""A number in JSON, which YAML would take for a text."""
 _PRESETS = files("docgen_core.llm") / "data" / "mixes"
 PRESETS = ("cheap", "balanced", "best")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -76,6 +80,22 @@ def _without_secrets(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+def _as_json(value: Any) -> Any:
+    """The value as a vendor gets it: its numbers are numbers. Raises `ValueError` for what JSON does not know."""
+    if isinstance(value, dict):
+        return {str(name): _as_json(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(inner) for inner in value]
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no number that a vendor understands")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(f"a {type(value).__name__} goes to no vendor; put it into quotes")
+
+
+_Body = Annotated[dict[str, Any], AfterValidator(_without_secrets), AfterValidator(_as_json)]
 _Positive = Annotated[Decimal, Field(ge=0, allow_inf_nan=False, max_digits=18, decimal_places=9)]
 
 
@@ -118,7 +138,7 @@ class Provider(BaseModel):
     weight: Annotated[Decimal, Field(gt=0, allow_inf_nan=False, max_digits=12)]
     api_base: Annotated[str, AfterValidator(_checked_base)] | None = None
     api_key_env: Annotated[str, AfterValidator(_checked_variable)] | None = None
-    extra_body: Annotated[dict[str, Any], AfterValidator(_without_secrets)] = {}
+    extra_body: _Body = {}
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)]
     timeout_seconds: Annotated[float, Field(gt=0, le=3600)]
     batch: Annotated[BatchTerms | None, BeforeValidator(_batch_terms)] = None
@@ -216,12 +236,36 @@ class ProviderMix(BaseModel):
                 return provider
         raise UsageError(f"no provider {name!r} in the mix")
 
+    def as_text(self) -> str:
+        """Canonical JSON that `parse_mix` reads back: equal mixes have one text."""
+        told = json.dumps(
+            _plain(self.model_dump(exclude_none=True)),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        return _UNREADABLE.sub(lambda char: f"\\u{ord(char[0]):04x}", told)
+
     def require_prices(self) -> None:
         """What a budget needs before any call. Raises `UsageError` naming each model without a price."""
         if unpriced := [provider.model for provider in self.providers if not provider.priced]:
             raise UsageError(
                 f"a budget needs the price of every model, and {', '.join(unpriced)} has none: {_HOW_TO_PRICE}"
             )
+
+
+_UNREADABLE = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+"""What may stand in JSON as it is, and ends a line or a text in YAML."""
+
+
+def _plain(value: Any) -> Any:
+    """Exact numbers as texts, each in its shortest form."""
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return f"{value.normalize():f}" if isinstance(value, Decimal) else value
 
 
 def load_mix(source: str) -> ProviderMix:
@@ -272,6 +316,7 @@ def _yaml(text: str, source: str) -> Any:
         return Decimal(written) if re.fullmatch(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", written) else written
 
     Exact.add_constructor("tag:yaml.org,2002:float", exact)
+    Exact.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+0123456789"))
     try:
         return yaml.load(text, Exact)
     except (yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as error:

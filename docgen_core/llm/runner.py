@@ -1,0 +1,356 @@
+"""From items to texts: each item is asked for where its hash sends it, until it has a text or a reason for none.
+
+A run goes in passes. In each, every pending item is routed, what goes to one provider is asked for in
+chunks, all at once, and then the replies are judged in the order of the items, whichever came first.
+What does not belong here: one provider's calls (lanes.py), prompts (prompts.py), what becomes of the
+texts (runs/).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from docgen_core.errors import StorageFailed
+from docgen_core.llm import calls
+from docgen_core.llm.attempts import Attempt, Chunk
+from docgen_core.llm.batches import Batches, BatchLine, BatchPending
+from docgen_core.llm.breakers import Quarantine
+from docgen_core.llm.cache import ReplyCache
+from docgen_core.llm.calls import CallFailed, Failure
+from docgen_core.llm.gates import Field, Gate, Rule, check_text, meaning_key
+from docgen_core.llm.guard import DistributedBudgetGuard, SpendBook
+from docgen_core.llm.items import CallRecord, Filled, TextItem, Unfilled, Written
+from docgen_core.llm.lanes import Call, GivenUp, Lane, Lost, Slots
+from docgen_core.llm.mix import PROCEDURAL, ProviderMix
+from docgen_core.llm.prompts import chunk_items, chunk_request, instructions, read_chunk
+from docgen_core.llm.purse import Purse, ended
+from docgen_core.llm.requests import Answer
+from docgen_core.llm.routing import route
+
+MAX_ROUNDS = 3
+"""Times that a text is asked for, where what came was turned down."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """An item without a text yet."""
+
+    item: TextItem
+    round: int = 0
+    lost: set[str] = field(default_factory=set)
+    """Providers that it was not answered by; they are not asked for it again in this run."""
+    too_dear: set[str] = field(default_factory=set)
+    """Providers that the budget could not carry, or that are as dear."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What came of a chunk: an answer, or why there is none."""
+
+    chunk: Chunk
+    answer: Answer | None = None
+    lost: Lost = Lost.PROVIDER
+    cost: int | None = 0
+    cached: bool = False
+    batch: bool = False
+
+    @property
+    def place(self) -> str:
+        """The chunk's among those of a pass, which asks for an item once."""
+        return self.chunk.items[0].id
+
+
+@dataclass(slots=True)
+class _Job:
+    """One run's state."""
+
+    pending: dict[str, _Pending]
+    filled: Filled = field(default_factory=Filled)
+    gates: dict[tuple[str, str], Gate] = field(default_factory=dict)
+    """By group and language."""
+    unrecorded: dict[str, tuple[_Told, Answer]] = field(default_factory=dict)
+    """Answers whose texts are not admitted yet, by place."""
+
+    def answered(self, told: _Told, answer: Answer) -> None:
+        """Keep in mind that this is to be recorded, whatever happens."""
+        self.unrecorded[told.place] = told, answer
+
+
+class CatalogueRunner:
+    """Fills items with texts of a mix's models. Lives as long as its worker, in one event loop.
+
+    What it learns of providers (pace, hanging, unusable replies) holds from run to run.
+    """
+
+    def __init__(
+        self,
+        mix: ProviderMix,
+        *,
+        build: str,
+        guard: DistributedBudgetGuard | SpendBook,
+        cache: ReplyCache,
+        quarantine: Quarantine,
+        concurrency: int,
+        on_call: Callable[[CallRecord], None],
+        call: Call = calls.call,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`concurrency` calls at once at most, over all providers. Raises `UsageError` for a budget without prices."""
+        if not isinstance(guard, SpendBook):
+            mix.require_prices()
+        self._mix, self._build, self._cache, self._quarantine = mix, build, cache, quarantine
+        self._on_call = on_call
+        slots, purse = Slots(concurrency), Purse(guard)
+        self._lanes = {
+            provider.name: Lane(
+                provider,
+                slots=slots,
+                purse=purse,
+                quarantine=quarantine,
+                empty_reply_cap=mix.empty_reply_cap,
+                call=call,
+                on_call=on_call,
+                clock=clock,
+            )
+            for provider in mix.providers
+        }
+
+    async def run(self, items: Sequence[TextItem], *, desk: Batches | None = None) -> Filled:
+        """A text, or the reason for none, for each item; `desk` brings first requests to vendors in batches.
+
+        Raises `BatchPending` once all that needs no batch was asked for, `StorageFailed`, and
+        `UsageError` where this machine has no key. Whatever happens, also when it is cancelled, each
+        call is recorded and no reservation stays open.
+        """
+        job = _Job({item.id: _Pending(item) for item in items})
+        if len(job.pending) != len(items):
+            raise ValueError("two items have one id")
+        try:
+            while job.pending:
+                await self._learn_quarantine()
+                if batch := await self._pass(job, self._route(job), desk):
+                    raise batch
+                desk = None
+        finally:
+            for told, answer in job.unrecorded.values():
+                rules = _judged(told.chunk, answer).values()
+                self._record(told, answer, sum(rule is None for rule in rules), len(rules))
+        return job.filled
+
+    async def _learn_quarantine(self) -> None:
+        try:
+            reasons = await asyncio.to_thread(self._quarantine.reasons)
+        except StorageFailed as failed:
+            _log.warning("what others have quarantined is not known: %s", failed)
+            return
+        for name, lane in self._lanes.items():
+            lane.quarantined = name in reasons
+
+    # Routing ------------------------------------------------------------------------------
+
+    def _route(self, job: _Job) -> list[Chunk]:
+        """The chunks of a pass; items that nobody is to be asked for get their reason.
+
+        A provider that is known not to answer is routed to all the same: the cache may hold what it
+        said before. Items that it was given up for make chunks of their own, so that the requests of
+        the others are those of a build in which it answered.
+        """
+        groups: dict[tuple[str, str, int, str], list[TextItem]] = defaultdict(list)
+        for waiting in list(job.pending.values()):
+            item = waiting.item
+            own = self._routed(waiting, ())
+            chosen = own if own not in waiting.lost else self._routed(waiting, waiting.lost)
+            if chosen == PROCEDURAL:
+                job.filled.unfilled[item.id] = self._reason(waiting)
+                del job.pending[item.id]
+            else:
+                groups[own, chosen, waiting.round, item.language].append(item)
+        return [chunk for (_, chosen, round_, _), group in groups.items() for chunk in self._cut(chosen, round_, group)]
+
+    def _routed(self, waiting: _Pending, unusable: Collection[str]) -> str:
+        return route(self._mix, self._build, waiting.item.id, waiting.round, unusable=unusable)
+
+    def _reason(self, waiting: _Pending) -> Unfilled:
+        """Why an item is left to the procedural text."""
+        if self._routed(waiting, waiting.lost - waiting.too_dear) != PROCEDURAL:
+            return Unfilled.BUDGET
+        if any(member.to not in waiting.lost for member in self._mix.fallback):
+            return Unfilled.ROUTED
+        return Unfilled.UNAVAILABLE
+
+    def _cut(self, name: str, round_: int, items: Sequence[TextItem]) -> Iterator[Chunk]:
+        provider = self._mix.provider(name)
+        size = chunk_items(provider, items[0].language, round_)
+        for start in range(0, len(items), size):
+            part = tuple(items[start : start + size])
+            yield Chunk(provider, part, round_, chunk_request(provider, part, round_))
+
+    # Asking -------------------------------------------------------------------------------
+
+    async def _pass(self, job: _Job, chunks: Sequence[Chunk], desk: Batches | None) -> BatchPending | None:
+        """Ask for all chunks at once, then judge the replies in the order of the chunks."""
+        now: list[Chunk] = []
+        by_batch: dict[str, list[Chunk]] = defaultdict(list)
+        for chunk in chunks:
+            brought = desk is not None and chunk.provider.batch and not self._lanes[chunk.provider.name].quarantined
+            (by_batch[chunk.provider.name] if brought else now).append(chunk)
+        work: list[Coroutine[Any, Any, list[_Told] | BatchPending]] = [self._ask_all(job, now)]
+        if desk is not None:
+            work += [self._ask_by_batch(job, desk, part) for part in by_batch.values()]
+        outcomes = await _together(work)
+        told = {each.place: each for outcome in outcomes if isinstance(outcome, list) for each in outcome}
+        for chunk in chunks:
+            if chunk.items[0].id in told:
+                self._take(job, told[chunk.items[0].id])
+        pending = [outcome for outcome in outcomes if isinstance(outcome, BatchPending)]
+        return min(pending, key=lambda batch: batch.retry_seconds, default=None)
+
+    async def _ask_by_batch(self, job: _Job, desk: Batches, chunks: Sequence[Chunk]) -> list[_Told] | BatchPending:
+        """What comes of one provider's chunks: in its batch where they are in one, or else in real time."""
+        provider = chunks[0].provider
+        lane = self._lanes[provider.name]
+        lines: Mapping[str, BatchLine] = {}
+        try:
+            lines = await desk.answers(provider, [chunk.request for chunk in chunks])
+        except BatchPending as pending:
+            return pending
+        except CallFailed as failed:
+            if failed.failure is Failure.QUARANTINE and lane.close():
+                await lane.banish(str(failed))
+        collected: list[_Told] = []
+        for chunk in chunks:
+            line = lines.get(chunk.request.digest)
+            if line is not None and line.answer is not None:
+                collected.append(told := _Told(chunk, line.answer, cost=line.cost, batch=True))
+                job.answered(told, line.answer)
+            elif line is not None:
+                self._on_call(chunk.failed(line.detail or "no answer in the batch", line.cost, batch=True))
+        there = {told.place for told in collected}
+        for told in collected:
+            await self._weigh(told)
+        return collected + await self._ask_all(job, [chunk for chunk in chunks if chunk.items[0].id not in there])
+
+    async def _ask_all(self, job: _Job, chunks: Sequence[Chunk]) -> list[_Told]:
+        return await _together([self._ask(job, chunk) for chunk in chunks])
+
+    async def _ask(self, job: _Job, chunk: Chunk) -> _Told:
+        """What comes of one chunk: out of the cache, or from the provider."""
+        attempt = Attempt(self._lanes[chunk.provider.name], chunk, lambda answer: _is_usable(chunk, answer))
+        try:
+            fetched = await self._cache.fetch(chunk.request, attempt.answer)
+        except GivenUp as given_up:
+            return _Told(chunk, lost=given_up.why)
+        finally:
+            if attempt.paid is not None:
+                job.answered(_Told(chunk, attempt.paid, cost=attempt.cost), attempt.paid)
+                await attempt.settle()
+        told = _Told(chunk, fetched.answer, cost=attempt.cost, cached=fetched.paid is None)
+        job.answered(told, fetched.answer)
+        if told.cached:
+            await self._weigh(told)
+        return told
+
+    async def _weigh(self, told: _Told) -> None:
+        """Count a reply that no call was made for here: it says as much about its provider."""
+        lane = self._lanes[told.chunk.provider.name]
+        if told.answer is not None:
+            reason = lane.weigh(told.chunk.request, told.answer, _is_usable(told.chunk, told.answer))
+            if reason is not None and lane.close():
+                await lane.banish(reason)
+
+    # Judging ------------------------------------------------------------------------------
+
+    def _take(self, job: _Job, told: _Told) -> None:
+        """Fill the items that have a text now, and send the others on their way."""
+        chunk = told.chunk
+        if told.answer is None:
+            self._lose(job, told)
+            return
+        texts = read_chunk(told.answer, chunk.items)
+        accepted = 0
+        for item in chunk.items:
+            text = texts.get(item.id)
+            if text is None or self._turned_down(job, chunk, item, text):
+                self._ask_again(job, item)
+            else:
+                job.filled.texts[item.id] = Written(text, chunk.provider.name, chunk.provider.model, chunk.round)
+                del job.pending[item.id]
+                accepted += 1
+        del job.unrecorded[told.place]
+        self._record(told, told.answer, accepted, len(texts))
+
+    def _turned_down(self, job: _Job, chunk: Chunk, item: TextItem, text: str) -> bool:
+        """Whether a rule turns the text down, which is counted."""
+        model, company = chunk.provider.model, (item.group, item.language)
+        if company not in job.gates:
+            job.gates[company] = Gate(item.language, instructions=instructions(item.language))
+        rule = _echo(item, text) or job.gates[company].admit(text, Field.DESCRIPTION, model)
+        if rule is not None:
+            job.filled.rejected[model, rule] += 1
+        return rule is not None
+
+    def _ask_again(self, job: _Job, item: TextItem) -> None:
+        waiting = job.pending[item.id]
+        waiting.round += 1
+        if waiting.round == MAX_ROUNDS:
+            job.filled.unfilled[item.id] = Unfilled.REJECTED
+            del job.pending[item.id]
+
+    def _lose(self, job: _Job, told: _Told) -> None:
+        provider, tokens = told.chunk.provider, told.chunk.request.input_tokens
+        as_dear = set()
+        if told.lost is Lost.BUDGET:
+            worst = provider.worst_case(tokens).known_cost
+            as_dear = {each.name for each in self._mix.providers if each.worst_case(tokens).known_cost >= worst}
+        for item in told.chunk.items:
+            if told.lost is Lost.ITEM:
+                self._ask_again(job, item)
+            else:
+                job.pending[item.id].lost |= {provider.name} | as_dear
+                job.pending[item.id].too_dear |= as_dear
+
+    def _record(self, told: _Told, answer: Answer, accepted: int, texts: int) -> None:
+        record = told.chunk.answered
+        self._on_call(record(answer, told.cost, accepted, texts - accepted, cached=told.cached, batch=told.batch))
+
+
+def _judged(chunk: Chunk, answer: Answer) -> dict[str, Rule | None]:
+    """By item, the rule that turns its text down on its own; others of its company are not looked at."""
+    texts = read_chunk(answer, chunk.items)
+    fixed = instructions(chunk.items[0].language)
+    return {
+        item.id: _echo(item, text) or check_text(text, item.language, Field.DESCRIPTION, instructions=fixed)
+        for item in chunk.items
+        if (text := texts.get(item.id)) is not None
+    }
+
+
+def _is_usable(chunk: Chunk, answer: Answer) -> bool:
+    return any(rule is None for rule in _judged(chunk, answer).values())
+
+
+def _echo(item: TextItem, text: str) -> Rule | None:
+    """A description that only repeats the name says nothing."""
+    return Rule.ECHO if meaning_key(text).strip(".。") == meaning_key(item.subject).strip(".。") else None
+
+
+async def _together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What all give, in order. At the first error the others are cancelled, and all have ended when this ends."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            await ended(task)
