@@ -13,9 +13,10 @@ from docgen_core.errors import DocgenError
 from docgen_core.llm.calls import CallFailed, Failure
 from docgen_core.llm.guard import Reservation
 from docgen_core.llm.items import CallOutcome, CallRecord, TextItem
-from docgen_core.llm.lanes import PATIENCE_SECONDS, GivenUp, Lane, Lost, used
+from docgen_core.llm.lanes import PATIENCE_SECONDS, GivenUp, Lane, Lost
 from docgen_core.llm.mix import Provider
 from docgen_core.llm.requests import Answer, Request
+from docgen_core.state.budget import ModelUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Attempt:
         self._lane, self._chunk, self._is_usable = lane, chunk, is_usable
         self._reservation: Reservation | None = None
         self.paid: Answer | None = None
-        """What has come back; its reservation is open until `settle`."""
+        """What has come back; its turn and its reservation last until `settle`."""
 
     async def answer(self) -> Answer:
         """Ask until there is an answer. Raises `GivenUp`, and what is wrong with this machine."""
@@ -102,7 +103,8 @@ class Attempt:
                 if failed.timed_out or lane.clock() - failing_since > PATIENCE_SECONDS:
                     raise GivenUp(Lost.PROVIDER) from None
             except asyncio.CancelledError:
-                lane.ended()
+                if self.paid is None:
+                    lane.ended()
                 if _is_cancelled():
                     raise
                 raise GivenUp(Lost.PROVIDER) from None
@@ -110,7 +112,7 @@ class Attempt:
                 lane.ended()
                 raise
             else:
-                return await self._succeeded(answer)
+                return await self._weighed(answer)
 
     @property
     def cost(self) -> int | None:
@@ -118,9 +120,10 @@ class Attempt:
         return 0 if self.paid is None else used(self._lane.provider, self._chunk.request, self.paid).cost
 
     async def settle(self) -> None:
-        """Book what the answer has cost, once it is stored."""
+        """Book what the answer has cost, once it is stored. The turn lasts until here: a death costs no more."""
         if self._reservation is not None and self.paid is not None:
             reservation, self._reservation = self._reservation, None
+            self._lane.succeeded()
             actual = used(self._lane.provider, self._chunk.request, self.paid)
             await self._lane.purse.settle(reservation, actual)
 
@@ -146,12 +149,10 @@ class Attempt:
         self._reservation, self.paid = reservation, answer
         return answer
 
-    async def _succeeded(self, answer: Answer) -> Answer:
-        """The turn lasts until it is known what the answer is worth, so that no call begins that should not."""
-        reason = self._lane.weigh(self._chunk.request, answer, self._is_usable(answer))
-        banished = reason is not None and self._lane.close()
-        self._lane.succeeded()
-        if banished and reason:
+    async def _weighed(self, answer: Answer) -> Answer:
+        """Judge the answer while the turn lasts, so that no call begins after one that was too much."""
+        reason = self._lane.weigh(self._chunk.request, self._is_usable(answer), self.cost or 0)
+        if reason is not None and self._lane.close():
             await self._lane.banish(reason)
         return answer
 
@@ -166,6 +167,13 @@ class Attempt:
         if banished and reason:
             await lane.banish(reason)
         raise GivenUp(Lost.PROVIDER if failed.failure is Failure.QUARANTINE else Lost.ITEM)
+
+
+def used(provider: Provider, request: Request, answer: Answer) -> ModelUsage:
+    """What an answer is booked at: its worst case where the vendor does not tell its usage."""
+    if answer.input_tokens is None or answer.output_tokens is None:
+        return provider.worst_case(request.input_tokens)
+    return provider.used(answer.input_tokens, answer.output_tokens)
 
 
 def _is_cancelled() -> bool:

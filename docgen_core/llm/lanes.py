@@ -20,7 +20,6 @@ from docgen_core.llm.items import CallRecord
 from docgen_core.llm.mix import Provider
 from docgen_core.llm.purse import Purse
 from docgen_core.llm.requests import Answer, Request
-from docgen_core.state.budget import ModelUsage
 
 PATIENCE_SECONDS = 240.0
 """How long a request is tried again while its provider fails, and a provider that does nothing else is waited for."""
@@ -50,14 +49,17 @@ class GivenUp(Exception):
 
 
 class Slots:
-    """The calls that a worker makes at once; the lanes that wait get them in turn."""
+    """The calls that a worker makes at once. A free one goes to the lane that has the fewest under way.
+
+    So a provider that does not answer keeps no more than its part from the others.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = self._free = most
-        self._lanes: deque[Lane] = deque()
+        self._lanes: list[Lane] = []
 
     def join(self, lane: Lane) -> None:
-        """Let the lane take turns."""
+        """Let the lane have slots."""
         self._lanes.append(lane)
 
     def free(self) -> None:
@@ -66,14 +68,9 @@ class Slots:
         self.deal()
 
     def deal(self) -> None:
-        """Let calls begin, one of each lane in turn, as long as there are slots and calls that may."""
-        idle = 0
-        while self._free and idle < len(self._lanes):
-            lane = self._lanes[0]
-            self._lanes.rotate(-1)
-            begun = lane.begin_next()
-            self._free -= begun
-            idle = 0 if begun else idle + 1
+        """Let calls begin as long as there are slots, and calls that may."""
+        while self._free and any(lane.begin_next() for lane in sorted(self._lanes, key=lambda lane: lane.under_way)):
+            self._free -= 1
 
 
 class Lane:
@@ -105,6 +102,11 @@ class Lane:
         self._failing_since: float | None = None
         self._answered_at = -float("inf")
         slots.join(self)
+
+    @property
+    def under_way(self) -> int:
+        """Calls that have begun and not ended."""
+        return self._pace.under_way
 
     # Turns --------------------------------------------------------------------------------
 
@@ -193,7 +195,7 @@ class Lane:
             self.give_up(under_way=self._hanging)
         self._slots.free()
 
-    def weigh(self, request: Request, answer: Answer, usable: bool) -> str | None:
+    def weigh(self, request: Request, usable: bool, cost: int) -> str | None:
         """Count a reply, each once; why the provider is to be quarantined for it, where it is."""
         if usable:
             self._unusable.usable()
@@ -201,7 +203,7 @@ class Lane:
         if (digest := request.digest) in self._weighed:
             return None
         self._weighed.add(digest)
-        return self._unusable.add(used(self.provider, request, answer).known_cost)
+        return self._unusable.add(cost)
 
     def refused(self) -> str | None:
         """Count a request that the provider did not take; why it is to be quarantined, where it is."""
@@ -220,10 +222,3 @@ class Lane:
             await asyncio.to_thread(self._quarantine.add, self.provider.name, reason)
         except StorageFailed as failed:
             _log.warning("the quarantine of %s is not written yet, and holds here: %s", self.provider.name, failed)
-
-
-def used(provider: Provider, request: Request, answer: Answer) -> ModelUsage:
-    """What an answer is booked at: its worst case where the vendor does not tell its usage."""
-    if answer.input_tokens is None or answer.output_tokens is None:
-        return provider.worst_case(request.input_tokens)
-    return provider.used(answer.input_tokens, answer.output_tokens)

@@ -74,7 +74,7 @@ def chunk_request(provider: Provider, items: Sequence[TextItem], round_: int) ->
     ]
     asked: list[Message] = [
         {"role": "system", "content": instructions(items[0].language)},
-        {"role": "user", "content": json.dumps(lines, ensure_ascii=False)},
+        {"role": "user", "content": json.dumps(lines, ensure_ascii=False, separators=(",", ":"))},
     ]
     return request_for(provider, asked, schema=_SCHEMA, round_=round_)
 

@@ -19,6 +19,7 @@ class Purse:
     def __init__(self, guard: DistributedBudgetGuard | SpendBook) -> None:
         self._guard = guard
         self._open: set[Reservation] = set()
+        """That hold money."""
         self._ended = 0
         self._next_end = asyncio.Event()
 
@@ -31,7 +32,8 @@ class Purse:
         while True:
             ended = self._ended
             if (reservation := await self._reserve(model, worst)) is not None:
-                self._open.add(reservation)
+                if worst.known_cost:
+                    self._open.add(reservation)
                 return reservation
             if ended == self._ended:
                 if not self._open:

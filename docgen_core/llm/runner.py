@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from docgen_core.errors import StorageFailed
 from docgen_core.llm import calls
-from docgen_core.llm.attempts import Attempt, Chunk
+from docgen_core.llm.attempts import Attempt, Chunk, used
 from docgen_core.llm.batches import Batches, BatchLine, BatchPending
 from docgen_core.llm.breakers import Quarantine
 from docgen_core.llm.cache import ReplyCache
@@ -143,8 +143,8 @@ class CatalogueRunner:
                 desk = None
         finally:
             for told, answer in job.unrecorded.values():
-                rules = _judged(told.chunk, answer).values()
-                self._record(told, answer, sum(rule is None for rule in rules), len(rules))
+                rules = list(_judged(told.chunk, answer))
+                self._record(told, answer, rules.count(None), len(rules))
         return job.filled
 
     async def _learn_quarantine(self) -> None:
@@ -237,7 +237,8 @@ class CatalogueRunner:
                 self._on_call(chunk.failed(line.detail or "no answer in the batch", line.cost, batch=True))
         there = {told.place for told in collected}
         for told in collected:
-            await self._weigh(told)
+            if told.answer is not None:
+                await self._weigh(told.chunk, told.answer, told.cost or 0)
         return collected + await self._ask_all(job, [chunk for chunk in chunks if chunk.items[0].id not in there])
 
     async def _ask_all(self, job: _Job, chunks: Sequence[Chunk]) -> list[_Told]:
@@ -257,16 +258,15 @@ class CatalogueRunner:
         told = _Told(chunk, fetched.answer, cost=attempt.cost, cached=fetched.paid is None)
         job.answered(told, fetched.answer)
         if told.cached:
-            await self._weigh(told)
+            await self._weigh(chunk, fetched.answer, used(chunk.provider, chunk.request, fetched.answer).known_cost)
         return told
 
-    async def _weigh(self, told: _Told) -> None:
+    async def _weigh(self, chunk: Chunk, answer: Answer, cost: int) -> None:
         """Count a reply that no call was made for here: it says as much about its provider."""
-        lane = self._lanes[told.chunk.provider.name]
-        if told.answer is not None:
-            reason = lane.weigh(told.chunk.request, told.answer, _is_usable(told.chunk, told.answer))
-            if reason is not None and lane.close():
-                await lane.banish(reason)
+        lane = self._lanes[chunk.provider.name]
+        reason = lane.weigh(chunk.request, _is_usable(chunk, answer), cost)
+        if reason is not None and lane.close():
+            await lane.banish(reason)
 
     # Judging ------------------------------------------------------------------------------
 
@@ -324,19 +324,17 @@ class CatalogueRunner:
         self._on_call(record(answer, told.cost, accepted, texts - accepted, cached=told.cached, batch=told.batch))
 
 
-def _judged(chunk: Chunk, answer: Answer) -> dict[str, Rule | None]:
-    """By item, the rule that turns its text down on its own; others of its company are not looked at."""
+def _judged(chunk: Chunk, answer: Answer) -> Iterator[Rule | None]:
+    """The rule that turns each text of the reply down on its own; others of its company are not looked at."""
     texts = read_chunk(answer, chunk.items)
     fixed = instructions(chunk.items[0].language)
-    return {
-        item.id: _echo(item, text) or check_text(text, item.language, Field.DESCRIPTION, instructions=fixed)
-        for item in chunk.items
-        if (text := texts.get(item.id)) is not None
-    }
+    for item in chunk.items:
+        if (text := texts.get(item.id)) is not None:
+            yield _echo(item, text) or check_text(text, item.language, Field.DESCRIPTION, instructions=fixed)
 
 
 def _is_usable(chunk: Chunk, answer: Answer) -> bool:
-    return any(rule is None for rule in _judged(chunk, answer).values())
+    return any(rule is None for rule in _judged(chunk, answer))
 
 
 def _echo(item: TextItem, text: str) -> Rule | None:

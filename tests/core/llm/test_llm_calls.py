@@ -126,7 +126,14 @@ def test_a_failure_says_what_to_do_and_whether_it_may_be_billed(
 @pytest.mark.parametrize("says", [Says(hangs=True)])
 def test_a_provider_that_hangs_holds_nobody_longer_than_its_time_out(loop: asyncio.Runner, says: Says) -> None:
     error = failed(loop, says, timeout_seconds=0.3)
-    assert (error.failure, error.may_be_billed) == (Failure.TRANSIENT, True)
+    assert (error.failure, error.may_be_billed, error.timed_out) == (Failure.TRANSIENT, True, True)
+
+
+def test_a_time_out_that_litellm_finds_first_is_one_too(loop: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "CLOSING_SECONDS", -19.7)
+    error = failed(loop, Says(hangs=True))
+    assert (error.failure, error.may_be_billed, error.timed_out) == (Failure.TRANSIENT, True, True)
+    assert "no answer within" not in str(error)
 
 
 def test_a_server_that_is_not_there_bills_nothing(loop: asyncio.Runner) -> None:

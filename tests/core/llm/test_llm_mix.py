@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -209,3 +211,48 @@ def test_the_example_of_the_documentation_is_a_mix() -> None:
     mix = parse_mix(page.partition("```yaml\n")[2].partition("```")[0], "docs")
     mix.require_prices()
     assert [provider.name for provider in mix.providers] == ["luna", "local"]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_mix_as_text_is_read_back_as_the_same_mix(preset: str) -> None:
+    mix = load_mix(preset)
+    text = mix.as_text()
+    assert parse_mix(text, "spec") == mix and parse_mix(text, "spec").as_text() == text
+    assert json.loads(text)["providers"][0]["name"] == mix.providers[0].name
+
+
+def test_equal_mixes_have_one_text_however_they_are_written() -> None:
+    body = "extra_body: {a: 1.50, b: 1e-3}\n"
+    twice = [
+        parse_mix(written(one(extra=body + PRICED), rest="empty_reply_cap_usd: 0.010"), "m"),
+        parse_mix(written(one(extra="extra_body: {b: 0.001, a: 1.5}\n" + PRICED)).replace("0.28", "0.280"), "m"),
+    ]
+    assert twice[0] == twice[1] and twice[0].as_text() == twice[1].as_text()
+
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.text("abcde", min_size=1), _JSON, max_size=4))
+@settings(deadline=None)
+def test_whatever_goes_to_a_vendor_comes_back_out_of_the_text(body: dict[str, Any]) -> None:
+    mix = parse_mix(written(one()), "m")
+    provider = mix.providers[0].model_copy(update={"extra_body": body})
+    told = mix.model_copy(update={"providers": (provider,)})
+    assert parse_mix(told.as_text(), "spec") == told
+
+
+def test_numbers_for_a_vendor_are_numbers_and_what_is_no_json_is_refused() -> None:
+    told = parse_mix(written(one(extra="extra_body: {temperature: 0.7, deep: {top_p: [0.9]}}\n" + PRICED)), "m")
+    assert json.dumps(told.providers[0].extra_body) == '{"temperature": 0.7, "deep": {"top_p": [0.9]}}'
+    assert "extra_body: a date goes to no vendor; put it into quotes" in refusal(
+        written(one(extra="extra_body: {since: 2026-01-01}\n" + PRICED))
+    )

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -15,10 +15,12 @@ from text_runs import World, asked_for, described, ends, fails, hangs, items_of,
 from virtual_time import VirtualLoop
 
 from docgen_core.errors import UsageError
+from docgen_core.llm.batches import Batches, BatchLine, BatchPending
 from docgen_core.llm.breakers import UNUSABLE_STREAK
+from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.calls import CallFailed, Failure
 from docgen_core.llm.gates import Rule
-from docgen_core.llm.items import CallOutcome, Unfilled
+from docgen_core.llm.items import CallOutcome, Filled, Unfilled
 from docgen_core.llm.lanes import PATIENCE_SECONDS
 from docgen_core.llm.mix import Provider, ProviderMix
 from docgen_core.llm.requests import Answer, Request
@@ -124,6 +126,20 @@ def test_a_hanging_provider_holds_nobody_longer_than_its_time_out() -> None:
     worst = {world.mix.provider("alpha").worst_case(1).known_cost < (record.cost or 0) for record in charged}
     assert len(charged) == 16 and worst == {True}, "what may be billed is charged at its worst case"
     assert world.state.quarantined_providers("r") == {}
+
+
+def test_a_hanging_provider_leaves_the_others_their_part_of_the_calls() -> None:
+    world = World(mix_of(*TWO), alpha=hangs)
+    beta_done: list[float] = []
+
+    async def beta(provider: Provider, request: Request) -> Answer:
+        answer = await writes(provider, request)
+        beta_done.append(asyncio.get_running_loop().time() - 1_000)
+        return answer
+
+    world.models["beta"] = beta
+    in_virtual_time(world.fill(items_of(960), concurrency=8))
+    assert len(beta_done) > 35 and max(beta_done) < 15
 
 
 def test_later_units_do_not_wait_for_a_hanging_provider_and_try_it_with_one_call_when_its_pause_is_over() -> None:
@@ -383,6 +399,104 @@ def test_a_call_whose_usage_is_not_told_is_charged_at_its_worst_case() -> None:
     in_virtual_time(world.fill(items_of(12)))
     (record,) = world.records
     assert record.input_tokens is None and record.cost == world.booked() > 2000 * 280
+
+
+# Batches ----------------------------------------------------------------------------------------
+
+
+class Desk:
+    """A unit's desk whose vendor needs so many looks, and then answers all lines but those that are told."""
+
+    def __init__(self, world: World, looks: int = 0, without: int = 0, failure: Failure | None = None) -> None:
+        self.cache, self.looks, self.without, self.failure = ReplyCache(world.blobs), looks, without, failure
+        self.asked: list[int] = []
+
+    async def answers(self, provider: Provider, requests: Sequence[Request]) -> Mapping[str, BatchLine]:
+        self.asked.append(len(requests))
+        assert {request.round for request in requests} == {0}
+        if self.failure:
+            raise CallFailed(self.failure, "batches are refused")
+        if len(self.asked) <= self.looks:
+            raise BatchPending(provider.name, 30)
+        lines = {}
+        for number, request in enumerate(requests):
+            if number < self.without:
+                lines[request.digest] = BatchLine(None, "expired", 0)
+            elif await self.cache.kept(request.digest) is None:
+                answer = await self.cache.keep(request.digest, reply(described(request.messages)))
+                lines[request.digest] = BatchLine(answer, None, 49_000)
+        return lines
+
+
+def batched() -> ProviderMix:
+    return mix_of({"name": "alpha", "batch": True}, {"name": "beta"}, fallback=[("beta", 1)])
+
+
+def test_what_needs_no_batch_is_done_first_and_then_the_unit_waits_for_its_batch() -> None:
+    world = World(batched())
+    desk = Desk(world, looks=1)
+
+    async def unit() -> Filled:
+        return await world.runner().run(items_of(240), desk=desk)
+
+    with pytest.raises(BatchPending) as pending:
+        in_virtual_time(unit())
+    assert pending.value.retry_seconds == 30 and world.calls["alpha"] == 0
+    in_real_time = world.calls["beta"]
+    assert in_real_time > 5
+    filled, _ = in_virtual_time(unit())
+    assert world.calls == {"beta": in_real_time} and len(filled.texts) == 240
+    of_batch = [record for record in world.records if record.batch]
+    assert {(record.provider, record.cost, record.cached) for record in of_batch} == {("alpha", 49_000, False)}
+    assert sum(record.accepted for record in of_batch) == filled.written["openai/alpha-small"]
+
+
+def test_lines_that_a_batch_did_not_answer_are_asked_for_at_once_in_the_same_round() -> None:
+    world = World(batched())
+    filled, _ = in_virtual_time(world_run(world, Desk(world, without=2)))
+    assert world.calls["alpha"] == 2 and len(filled.texts) == 240
+    assert {text.round for text in filled.texts.values()} == {0}
+    failed = [record for record in world.records if record.outcome is CallOutcome.FAILED]
+    assert [(record.batch, record.detail) for record in failed] == [(True, "expired")] * 2
+
+
+def test_a_batch_collected_before_is_found_in_the_cache_and_costs_nothing_again() -> None:
+    world = World(batched())
+    desk = Desk(world)
+    first, _ = in_virtual_time(world_run(world, desk))
+    calls = world.calls.total()
+    world.records.clear()
+    again, _ = in_virtual_time(world_run(world, desk))
+    assert again.texts == first.texts and world.calls.total() == calls
+    assert all(record.cached and not record.batch for record in world.records)
+
+
+@pytest.mark.parametrize(("failure", "quarantined"), [(Failure.QUARANTINE, ["alpha"]), (Failure.TRANSIENT, [])])
+def test_a_vendor_that_refuses_batches_is_quarantined_or_asked_one_by_one(
+    failure: Failure, quarantined: list[str]
+) -> None:
+    world = World(batched())
+    filled, _ = in_virtual_time(world_run(world, Desk(world, failure=failure)))
+    assert len(filled.texts) == 240
+    assert list(world.state.quarantined_providers("r")) == quarantined
+    assert bool(world.calls["alpha"]) is not bool(quarantined)
+
+
+def test_empty_lines_of_a_batch_end_a_model_as_other_replies_do() -> None:
+    class Empty(Desk):
+        async def answers(self, provider: Provider, requests: Sequence[Request]) -> Mapping[str, BatchLine]:
+            return {request.digest: BatchLine(await empty(provider, request), None, 301_000) for request in requests}
+
+    world = World(batched())
+    filled, _ = in_virtual_time(world_run(world, Empty(world), items=900))
+    (reason,) = world.state.quarantined_providers("r").values()
+    assert reason == f"{UNUSABLE_STREAK} replies on end without a usable text"
+    assert ends(filled) == {"openai/beta-small": 900}
+    assert world.calls["alpha"] == 0
+
+
+async def world_run(world: World, desk: Batches, items: int = 240) -> Filled:
+    return await world.runner().run(items_of(items), desk=desk)
 
 
 # The end of a run -------------------------------------------------------------------------------
