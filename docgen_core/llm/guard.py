@@ -21,10 +21,11 @@ from docgen_core.state.budget import Grant, GrantState, ModelUsage, Settlement
 from docgen_core.state.budget_contract import BudgetStore
 
 SLICE_SECONDS = 15.0
-"""A slice is made to last about so long: it is lost with its worker, and each costs the store three writes."""
+"""A slice is made to last about so long: it is lost with its worker, and each costs the store three writes.
+
+The first is of one call's worst case, since nobody knows yet how long a call takes.
+"""
 SLICE_GROWTH = 2
-FIRST_SLICE_CALLS = 4
-"""Worst cases in a worker's first slice, where the share of the budget allows."""
 SLICE_SHARE = 100
 """A slice above one call's worst case is at most the budget divided by this, so that the money goes round."""
 BEATS_A_GRANT = 3
@@ -287,8 +288,7 @@ class DistributedBudgetGuard:
         for idle in [part for part in self._slices if not part.calls]:
             self._outgrown(idle, amount)
             self._give_back(idle)
-        wanted = self._size or amount * FIRST_SLICE_CALLS
-        for size in dict.fromkeys((max(amount, min(wanted, self._most)), amount)):
+        for size in dict.fromkeys((max(amount, min(self._size, self._most)), amount)):
             if part := self._open(size):
                 return part
         if self._expired_any() and (part := self._open(amount)):

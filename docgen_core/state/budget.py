@@ -11,9 +11,10 @@ not belong here: reading, writing, clocks, prices, and what a call to a language
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from operator import itemgetter
 
 from docgen_core.errors import BudgetTooLow, UsageError
 
@@ -60,7 +61,13 @@ class ModelUsage:
         return None if self.unpriced_calls else self.known_cost
 
     def __add__(self, other: ModelUsage) -> ModelUsage:
-        return ModelUsage(*(a + b for a, b in zip(_counts(self), _counts(other), strict=True)))
+        return ModelUsage(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.known_cost + other.known_cost,
+            self.unpriced_calls + other.unpriced_calls,
+        )
 
 
 Usage = Mapping[str, ModelUsage]
@@ -106,6 +113,10 @@ class Grant:
     def left(self) -> int:
         """Nano-dollars of the amount that are not known to be spent."""
         return max(self.amount - self.settled, 0)
+
+
+SignOfLife = tuple[int, float, float]
+"""What of an open grant tells whether its owner is there: sequence, expires_at, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +196,13 @@ def settled(grant: Grant, settlement: Settlement, *, now: float) -> Grant:
     for model, before in grant.usage.items():
         if any(a < b for a, b in zip(_counts(usage.get(model, ModelUsage())), _counts(before), strict=True)):
             raise UsageError(f"grant {grant.id!r}: a settlement holds totals, and those of {model!r} went down")
-    after = replace(grant, usage=usage, sequence=settlement.sequence)
-    if grant.state is GrantState.OPEN:
-        after = replace(after, expires_at=now + grant.seconds)
-    return covered(after)
+    until = now + grant.seconds if grant.state is GrantState.OPEN else grant.expires_at
+    return covered(replace(grant, usage=usage, sequence=settlement.sequence, expires_at=until))
 
 
 def covered(grant: Grant) -> Grant:
     """The grant holding at least what is known to be spent."""
-    return replace(grant, held=max(grant.held, grant.settled))
+    return replace(grant, held=grant.settled) if grant.settled > grant.held else grant
 
 
 def closed(grant: Grant) -> Grant:
@@ -309,12 +318,20 @@ def figures(budget: Budget, available: int, grants: Iterable[Grant]) -> BudgetFi
 Body = dict[str, object]
 """A record as JSON."""
 
+_FIELDS = {
+    record: tuple(field.name for field in fields(record) if field.name not in ("run_id", "id"))
+    for record in (Grant, Budget)
+}
+"""What of a record is in its row: all but the row's key."""
+
+
+sign_of: Callable[[Mapping[str, object]], SignOfLife] = itemgetter("sequence", "expires_at", "seconds")
+"""The sign of life in an open grant's row, without making the grant: whoever looks for the dead reads all of them."""
+
 
 def body_of(record: Grant | Budget) -> Body:
     """The record as its row keeps it: its key is not in it."""
-    body = asdict(record)
-    body.pop("run_id", None)
-    body.pop("id", None)
+    body: Body = {name: getattr(record, name) for name in _FIELDS[type(record)]}
     if isinstance(record, Grant):
         body["usage"] = {model: list(_counts(used)) for model, used in record.usage.items()}
     return body

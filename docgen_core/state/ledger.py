@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import sha256
 
 from docgen_core.errors import BudgetUnset, GrantUnknown
@@ -124,15 +125,16 @@ class LedgerStore(BudgetStore):
     def expire_grants(self, run_id: str) -> int:
         """See `BudgetStore.expire_grants`."""
         self._known(run_id)
-        open_grants = {grant.id: grant for grant in self.grants(run_id, {GrantState.OPEN})}
-        left = self._watch.grants_left(run_id, open_grants.values())
-        return sum(self._expire(open_grants[grant_id]) for grant_id, seconds in left.items() if seconds < 0)
+        entries, is_open = self._iter_entries(run_id, GRANT), GrantState.OPEN
+        rows = {entry.id: entry for entry in entries if entry.body["state"] == is_open}
+        left = self._watch.grants_left(run_id, {id_: rules.sign_of(entry.body) for id_, entry in rows.items()})
+        gone = (rows[grant_id] for grant_id, seconds in sorted(left.items()) if seconds < 0)
+        return sum(self._expire(rules.grant_of(run_id, entry.id, entry.body)) for entry in gone)
 
     def grants(self, run_id: str, states: Collection[GrantState] | None = None) -> list[Grant]:
         """See `BudgetStore.grants`."""
         self._known(run_id)
-        found = [grant for grant in self._iter_grants(run_id, GRANT) if states is None or grant.state in states]
-        return sorted(found, key=lambda grant: grant.id)
+        return sorted(self._iter_grants(run_id, GRANT, states), key=lambda grant: grant.id)
 
     # Reports ------------------------------------------------------------------------------
 
@@ -288,8 +290,8 @@ class LedgerStore(BudgetStore):
 
     # Rows ---------------------------------------------------------------------------------
 
-    def _shard_names(self) -> list[str]:
-        return [f"{number:02d}" for number in range(self.primitives.available_shards)]
+    def _shard_names(self) -> tuple[str, ...]:
+        return _shard_names(self.primitives.available_shards)
 
     def _own_shard(self, grant_id: str) -> str:
         """By the grant, not its worker: so the shards run dry together, and nobody has to gather before that."""
@@ -321,9 +323,11 @@ class LedgerStore(BudgetStore):
     def _poured(run_id: str, shards: Mapping[str, Entry | None], nano: Mapping[str, int]) -> list[Posting]:
         return [Posting.of(run_id, AVAILABLE, name, shards[name], {"nano": held}) for name, held in nano.items()]
 
-    def _iter_grants(self, run_id: str, kind: str) -> Iterator[Grant]:
+    def _iter_grants(self, run_id: str, kind: str, states: Collection[GrantState] | None = None) -> Iterator[Grant]:
+        # By the row's own word, so that of a long run's grants only those asked for are made.
         for entry in self._iter_entries(run_id, kind):
-            yield rules.grant_of(run_id, entry.id, entry.body)
+            if states is None or entry.body["state"] in states:
+                yield rules.grant_of(run_id, entry.id, entry.body)
 
     def _iter_entries(self, run_id: str, kind: str) -> Iterator[Entry]:
         after = ""
@@ -345,6 +349,11 @@ def _there(run_id: str, grant_id: str, grant: Grant | None) -> Grant:
     if grant is None:
         raise GrantUnknown(run_id, grant_id)
     return grant
+
+
+@cache
+def _shard_names(count: int) -> tuple[str, ...]:
+    return tuple(f"{number:02d}" for number in range(count))
 
 
 def _nano(entry: Entry) -> int:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
-from docgen_core.state.budget import Grant
+from docgen_core.state.budget import SignOfLife
 from docgen_core.state.contract import SEGMENT_UNITS, Run, Unit, UnitState
 
 K = TypeVar("K", bound=Hashable)
@@ -20,10 +19,8 @@ _GRANTS = -1
 """Where a run's grants are watched: no segment has this number."""
 
 
-@dataclass(slots=True)
-class _Sighting:
-    mark: Hashable
-    since: float
+_Sighting = tuple[Hashable, float]
+"""A row's mark, and since when it has been seen with it."""
 
 
 class Watch:
@@ -53,15 +50,13 @@ class Watch:
             for unit in running
         }
 
-    def grants_left(self, run_id: str, grants: Iterable[Grant]) -> dict[str, float]:
-        """Seconds until each of a run's open grants may be expired, likewise; `grants` holds them all."""
-        open_grants = list(grants)
-        marks = {grant.id: (grant.sequence, grant.expires_at) for grant in open_grants}
-        watched = self._look((run_id, _GRANTS), marks, self._monotonic())
-        now = self._clock()
+    def grants_left(self, run_id: str, signs: Mapping[str, SignOfLife]) -> dict[str, float]:
+        """Seconds until each of a run's open grants may be expired, likewise; `signs` has them all, by id."""
+        watched = self._look((run_id, _GRANTS), signs, self._monotonic())
+        past = self._clock() - self._skew
         return {
-            grant.id: min(grant.expires_at + self._skew - now, grant.seconds - watched[grant.id])
-            for grant in open_grants
+            grant_id: min(expires_at - past, seconds - watched[grant_id])
+            for grant_id, (_, expires_at, seconds) in signs.items()
         }
 
     def is_past(self, unit: Unit) -> bool:
@@ -73,16 +68,12 @@ class Watch:
         with self._lock:
             before = self._seen.pop(where, {})
             after: dict[Hashable, _Sighting] = {}
-            watched: dict[K, float] = {}
             for key, mark in marks.items():
                 seen = before.get(key)
-                if seen is None or seen.mark != mark:
-                    seen = _Sighting(mark, now)
-                after[key] = seen
-                watched[key] = now - seen.since
+                after[key] = seen if seen and seen[0] == mark else (mark, now)
             if after:
                 self._seen[where] = after
-            return watched
+            return {key: now - after[key][1] for key in marks}
 
 
 def by_segment(units: Iterable[Unit]) -> Iterator[tuple[int, list[Unit]]]:
