@@ -12,6 +12,7 @@ defs = dg.Definitions(
     asset_checks=dg.load_asset_checks_from_modules([checks]),
     jobs=[
         jobs.generate_corpus,
+        jobs.export_catalogue,
         jobs.export_ranges,
         jobs.export_run,
         jobs.add_workers,

@@ -50,12 +50,22 @@ class Workers(dg.Config):
     fleet: FleetKind = Field(default=FleetKind.local, description="Where they run: local (processes of this machine).")
 
 
-def work_command(run_ids: Sequence[str], *, state: str, blobs: str, units: Sequence[int] | None = None) -> list[str]:
+def work_command(
+    run_ids: Sequence[str],
+    *,
+    state: str,
+    blobs: str,
+    units: Sequence[int] | None = None,
+    concurrency: int | None = None,
+    max_rejected_percent: int | None = None,
+) -> list[str]:
     """The command of one worker: drain these runs, and stop when standard input ends."""
     scope = [] if units is None else ["--units", ",".join(str(unit) for unit in units)]
+    limits = {"--concurrency": concurrency, "--max-rejected-percent": max_rejected_percent}
     return [
         *(sys.executable, "-m", "docgen_core.cli", "work", *run_ids),
         *("--until-stdin-closes", "--state", state, "--blobs", blobs, *scope),
+        *(word for name, value in limits.items() if value is not None for word in (name, str(value))),
     ]
 
 

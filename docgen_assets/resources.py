@@ -21,7 +21,7 @@ from docgen_core.settings import load_settings
 
 if TYPE_CHECKING:
     from docgen_core.blobs.contract import BlobStore
-    from docgen_core.runs.manifest import Root
+    from docgen_core.runs.manifest import Part, Root
     from docgen_core.runs.plan import RunRequest
     from docgen_core.state.contract import StateStore
 
@@ -41,6 +41,20 @@ class Places:
         from docgen_core.runs.manifest import read_root
 
         return read_root(self.blobs, self.state.run(run_id).marker.prefix)
+
+    def catalogue_part(self, version: str, companies: CompanyRange) -> Part:
+        """The finished part of a range. Raises `RunUnknown`, `RunIncomplete` where it is not made yet, `Damage`."""
+        from docgen_core.errors import RunIncomplete
+        from docgen_core.runs.finalise import part_entry
+        from docgen_core.runs.keys import catalogue_run_id
+        from docgen_core.runs.manifest import read_part
+        from docgen_core.state.contract import UnitState
+
+        run_id = catalogue_run_id(version)
+        found = self.state.units(run_id, {UnitState.DONE}, after=companies.unit - 1, limit=1)
+        if not found or found[0].index != companies.unit:
+            raise RunIncomplete(run_id, [companies.unit], f"materialise the catalogue's range {companies.key}")
+        return read_part(self.blobs, part_entry(run_id, found[0]))
 
 
 class Stores(dg.ConfigurableResource):  # type: ignore[type-arg]

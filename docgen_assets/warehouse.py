@@ -89,11 +89,13 @@ def row_counts(connection: duckdb.DuckDBPyConnection, tables: Iterable[str], run
     }
 
 
-def preview(connection: duckdb.DuckDBPyConnection, table: str, run_id: str) -> dg.TableMetadataValue:
+def preview(
+    connection: duckdb.DuckDBPyConnection, table: str, run_id: str, *, order: str = "document_id, row_key"
+) -> dg.TableMetadataValue:
     """The first exported rows of a run, as text, without the columns that are empty in all of them."""
     frame = connection.execute(
         f'SELECT * EXCLUDE (run_id, catalogue_version) FROM "{table}" WHERE run_id = ? '
-        f"ORDER BY document_id, row_key LIMIT {PREVIEW_ROWS}",
+        f"ORDER BY {order} LIMIT {PREVIEW_ROWS}",
         [run_id],
     ).df()
     frame = frame.dropna(axis="columns", how="all").astype("string").fillna("")

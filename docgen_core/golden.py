@@ -73,6 +73,12 @@ FIELD_BOXES = pa.schema(
 
 CORE_TABLES: dict[str, pa.Schema] = {"documents": DOCUMENTS, "field_boxes": FIELD_BOXES}
 
+CATALOGUE_KEY_FIELDS: tuple[pa.Field, ...] = (
+    column("run_id", pa.string(), "Run that built the catalogue."),
+    column("catalogue_version", pa.string(), "Version of the catalogue."),
+)
+"""First columns of every catalogue table."""
+
 
 class GoldenTable:
     """One table of a sealed run. Reads when asked, so a table larger than memory can be walked."""

@@ -36,6 +36,14 @@ class Settings(BaseSettings):
     """Companies to a range: a unit of a catalogue build, a partition in Dagster."""
     products: int = Field(default=24, ge=1, le=1_000)
     """Products a company."""
+    mix: str | None = None
+    """Language models that write a catalogue's descriptions: a file or a preset; None for a procedural one."""
+    budget_usd: str | None = None
+    """US dollars that a catalogue build may spend on them."""
+    concurrency: int = Field(default=8, ge=1, le=1_000)
+    """Calls of language models that a worker makes at once."""
+    max_rejected_percent: int = Field(default=50, ge=0, le=100)
+    """A unit of a catalogue fails when more of its models' texts are turned down."""
 
     @field_validator("state", "blobs", "sink")
     @classmethod

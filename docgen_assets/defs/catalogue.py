@@ -1,6 +1,6 @@
 """The asset `catalogue`: the companies of a range and what they sell, a unit of one catalogue version."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from pydantic import Field
@@ -10,8 +10,13 @@ from docgen_assets.defs.common import AS_ONE_RUN, CATALOGUE, GROUP, OWNERS, PACK
 from docgen_assets.drain import Pool, drain
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
-from docgen_assets.partitions import CompanyRange, company_ranges
+from docgen_assets.partitions import SETTINGS, CompanyRange, company_ranges
 from docgen_assets.resources import Corpus, Places, Stores
+from docgen_core.state.budget import in_dollars
+
+if TYPE_CHECKING:
+    from docgen_core.runs.manifest import Texts
+    from docgen_core.state.budget import Spend
 
 
 class CatalogueWorkers(Workers):
@@ -19,6 +24,28 @@ class CatalogueWorkers(Workers):
 
     workers: int = Field(
         default=1, ge=1, le=512, description="Worker processes to start. One is enough without a language model."
+    )
+    mix: str | None = Field(
+        default=SETTINGS.mix,
+        description="Language models that write the descriptions: a mix file, or cheap, balanced, best (DOCGEN_MIX). "
+        "Empty: procedural texts. A catalogue version keeps its first mix. Keys come from the environment.",
+    )
+    budget_usd: str | None = Field(
+        default=SETTINGS.budget_usd,
+        description="US dollars that the whole catalogue may cost, over all ranges and workers, e.g. 5 or 0.25 "
+        "(DOCGEN_BUDGET_USD). When it is used up, texts stay procedural.",
+    )
+    concurrency: int = Field(
+        default=SETTINGS.concurrency,
+        ge=1,
+        le=1_000,
+        description="Calls of language models at once, in each worker (DOCGEN_CONCURRENCY).",
+    )
+    max_rejected_percent: int = Field(
+        default=SETTINGS.max_rejected_percent,
+        ge=0,
+        le=100,
+        description="A range fails when more of its models' texts are turned down (DOCGEN_MAX_REJECTED_PERCENT).",
     )
 
 
@@ -31,53 +58,92 @@ def launch_catalogue_workers(
     context: dg.AssetExecutionContext, config: CatalogueWorkers, corpus: Corpus, stores: Stores
 ) -> None:
     """Make the chosen ranges of the catalogue version and say what is in them."""
+    from docgen_core.llm.mix import load_mix
     from docgen_core.runs.catalogue import build_catalogue_run
+    from docgen_core.state.budget import nano_dollars
 
     ranges = ranges_of(context.partition_keys)
     units = tuple(each.unit for each in ranges)
     with said_plainly(), stores.opened() as here:
-        run_id = build_catalogue_run(here.state, here.blobs, corpus.catalogue, corpus.roster).run.run_id
-        command = work_command([run_id], state=here.state.uri, blobs=here.blobs.uri, units=units)
+        mix = load_mix(config.mix) if config.mix else None
+        if mix:
+            mix.require_keys()  # as its workers will have to, each in its own log only
+        budget = None if config.budget_usd is None else nano_dollars(config.budget_usd, "budget_usd")
+        planned = build_catalogue_run(here.state, here.blobs, corpus.catalogue, corpus.roster, mix=mix, budget=budget)
+        run_id = planned.run.run_id
+        command = work_command(
+            [run_id],
+            state=here.state.uri,
+            blobs=here.blobs.uri,
+            units=units,
+            concurrency=config.concurrency if mix else None,
+            max_rejected_percent=config.max_rejected_percent if mix else None,
+        )
         drain(context, [Pool(run_id, units)], open_fleet(config.fleet, command), config.workers, here)
-        digests = [_described(context, each, run_id, here) for each in ranges]
+        digests = [_described(context, each, corpus, here) for each in ranges]
     context.set_data_version(CATALOGUE, version_of(digests))
 
 
-def _described(context: dg.AssetExecutionContext, companies: CompanyRange, run_id: str, here: Places) -> str:
+def _described(context: dg.AssetExecutionContext, companies: CompanyRange, corpus: Corpus, here: Places) -> str:
     """Check the range's finished part, put what it holds into the metadata, and return its digest."""
     from docgen_core.errors import Damage
-    from docgen_core.runs.manifest import PartEntry, read_part
     from docgen_core.runs.verify import verify_run
 
-    unit = here.state.units(run_id, after=companies.unit - 1, limit=1)[0]
-    verified = verify_run(run_id, blobs=here.blobs, state=here.state, units=(companies.unit,))
-    if not verified.ok or unit.part_key is None or unit.part_sha256 is None:
-        raise Damage(f"range {companies.key} of {run_id!r} is damaged; `docgen verify {run_id}` names each blob")
-    part = read_part(here.blobs, PartEntry(unit=unit.index, key=unit.part_key, sha256=unit.part_sha256))
+    part = here.catalogue_part(corpus.catalogue, companies)
+    if not verify_run(part.run_id, blobs=here.blobs, state=here.state, units=(companies.unit,)).ok:
+        raise Damage(f"range {companies.key} is damaged; `docgen verify {part.run_id}` names each blob")
     context.add_asset_metadata(
         {
             "dagster/partition_row_count": part.rows["companies"],
             **{f"{table} rows": rows for table, rows in part.rows.items()},
-            "docgen run": run_id,
-            "part": unit.part_key,
-            "part digest": unit.part_sha256,
+            "docgen run": part.run_id,
+            "part digest": part.digest,
+            **(_written(part.texts) | _spent(here.state.spend(part.run_id)) if part.texts else {}),
         },
         asset_key=CATALOGUE,
         partition_key=companies.key,
     )
-    return unit.part_sha256
+    return part.digest
+
+
+def _written(texts: "Texts") -> dict[str, object]:
+    """Who wrote the range's texts, and what was turned down."""
+    rejected = {model: dict(rules) for model, rules in texts.rejected.items()}
+    return {
+        "texts": texts.items,
+        "texts by models": texts.filled,
+        "texts by model": dg.MetadataValue.json(dict(texts.written)),
+        "procedural texts by reason": dg.MetadataValue.json(dict(texts.unfilled)),
+        "texts turned down": texts.turned_down,
+        "turned down by model and rule": dg.MetadataValue.json(rejected),
+        "worth at the mix's prices (USD)": in_dollars(sum(each.cost for each in texts.answers.values())),
+    }
+
+
+def _spent(spent: "Spend") -> dict[str, object]:
+    """How the whole build's money stands, all ranges together."""
+    total = spent.total
+    told: dict[str, object] = {
+        "calls of the whole build": total.calls,
+        "spent by the whole build (USD)": in_dollars(total.known_cost) if total.cost is not None else "not known",
+    }
+    if spent.budget is not None:
+        told["budget of the whole build (USD)"] = in_dollars(spent.budget.cap)
+    return told
 
 
 @dg.config_mapping
 def catalogue_workers(val: CatalogueWorkers) -> dict[str, object]:
     """The asset is configured as its one op is."""
-    return {"launch_catalogue_workers": {"config": {"workers": val.workers, "fleet": val.fleet.name}}}
+    config = {name: value for name, value in val.model_dump().items() if value is not None}
+    return {"launch_catalogue_workers": {"config": {**config, "fleet": val.fleet.name}}}
 
 
 @dg.graph_asset(
     name="catalogue",
-    description="Companies and their products, made without any key or network: one company range a partition. A "
-    "range once made is final, so documents may be drawn from it while other ranges are still missing.",
+    description="Companies and their products: one company range a partition, made without any key or network, or "
+    "with descriptions by language models under one budget. A range once made is final, so documents may be drawn "
+    "from it while other ranges are still missing.",
     group_name=GROUP,
     owners=OWNERS,
     tags=TAGS,

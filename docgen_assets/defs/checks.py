@@ -5,15 +5,19 @@ check to keep the incomplete out: the export verifies the manifest itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from docgen_assets.defs.common import GOLDEN_SHARDS, TABLES, ranges_of
+from docgen_assets.defs.common import CATALOGUE, GOLDEN_SHARDS, TABLES, ranges_of
 from docgen_assets.failures import said_plainly
-from docgen_assets.partitions import company_ranges
+from docgen_assets.partitions import SETTINGS, company_ranges
 from docgen_assets.resources import Corpus, Places, Stores
 from docgen_assets.warehouse import broken_rules, row_counts, session
+from docgen_core.state.budget import in_dollars
+
+if TYPE_CHECKING:
+    from docgen_core.runs.manifest import Texts
 
 _SHOWN = 50
 """Findings that a check lists; the number of all stands beside them."""
@@ -47,6 +51,77 @@ def _damage(run_id: str, here: Places) -> Iterator[dict[str, object]]:
     held, sealed = here.state.run(run_id).root_digest, sealed_digest(here.blobs, run_id)
     if held is None or held != sealed:
         yield {"kind": "mismatch", "key": f"sealed/{run_id}", "detail": f"the store holds {held}, the marker {sealed}"}
+
+
+@dg.asset_check(
+    asset=CATALOGUE,
+    name="ranges_complete",
+    partitions_def=company_ranges,
+    description="Every blob of each range's part is there, and it is the part that the state store recorded.",
+)
+def ranges_complete(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores) -> dg.AssetCheckResult:
+    """Verify the chosen ranges of the catalogue."""
+    from docgen_core.runs.keys import catalogue_run_id
+    from docgen_core.runs.verify import verify_run
+
+    run_id = catalogue_run_id(corpus.catalogue)
+    found: dict[str, list[dict[str, object]]] = {}
+    with said_plainly(), stores.opened() as here:
+        for each in ranges_of(context.partition_keys):
+            verified = verify_run(run_id, blobs=here.blobs, state=here.state, units=(each.unit,))
+            found[each.key] = [
+                {"kind": str(finding.kind), "key": finding.key, "detail": finding.detail}
+                for finding in verified.findings
+                if finding.kind != "leftover"
+            ]
+    return _report(context, found, f"`docgen verify {run_id} --deep` names each blob: restore it")
+
+
+@dg.asset_check(
+    asset=CATALOGUE,
+    name="texts_accepted",
+    partitions_def=company_ranges,
+    description="Of the texts that language models wrote for each range, not more were turned down than the limit "
+    "allows (DOCGEN_MAX_REJECTED_PERCENT). Passes where no model wrote any.",
+)
+def texts_accepted(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores) -> dg.AssetCheckResult:
+    """Look at the audit of the chosen ranges."""
+    limit = SETTINGS.max_rejected_percent
+    found: dict[str, list[dict[str, object]]] = {}
+    with said_plainly(), stores.opened() as here:
+        for each in ranges_of(context.partition_keys):
+            part = here.catalogue_part(corpus.catalogue, each)
+            texts = part.texts
+            found[each.key] = [] if texts is None or texts.accepted_within(limit) else list(_turned_down(texts))
+    return _report(
+        context, found, f"more than {limit} per cent were turned down: choose other models for a new version"
+    )
+
+
+def _turned_down(texts: "Texts") -> Iterator[dict[str, object]]:
+    for model, rules in texts.rejected.items():
+        for rule, count in rules.items():
+            yield {"model": model, "rule": rule, "texts": count, "accepted": texts.written.get(model, 0)}
+
+
+@dg.asset_check(
+    asset=CATALOGUE,
+    name="budget_kept",
+    partitions_def=company_ranges,
+    description="What the whole build has spent on language models, and has reserved, lies within its budget. Passes "
+    "where there is none.",
+)
+def budget_kept(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores) -> dg.AssetCheckResult:
+    """Ask the state store how the budget stands: one for all ranges."""
+    from docgen_core.runs.keys import catalogue_run_id
+
+    with said_plainly(), stores.opened() as here:
+        budget = here.state.spend(catalogue_run_id(corpus.catalogue)).budget
+    findings: list[dict[str, object]] = []
+    if budget is not None and budget.overshoot:
+        findings = [{"budget": in_dollars(budget.cap), "over it": in_dollars(budget.overshoot)}]
+    found = {each.key: findings for each in ranges_of(context.partition_keys)}
+    return _report(context, found, "the models cost more than their prices in the mix say: correct the mix's prices")
 
 
 @dg.asset_check(

@@ -10,6 +10,9 @@ import dagster as dg
 from docgen_assets.partitions import CompanyRange
 from docgen_core.golden import CORE_TABLES
 from docgen_core.packs import load_pack
+from docgen_core.runs.shards import catalogue_schemas
+from docgen_core.runs.usage import LLM_USAGE
+from docgen_core.runs.usage import SCHEMA as USAGE_SCHEMA
 
 PACK = load_pack("invoice")
 
@@ -29,6 +32,9 @@ AS_ONE_RUN = dg.BackfillPolicy.single_run()
 
 TABLES = {**PACK.tables, **CORE_TABLES}
 """Every golden table of a document."""
+
+CATALOGUE_TABLES = {**catalogue_schemas(PACK), LLM_USAGE: USAGE_SCHEMA}
+"""Every table of a catalogue; the calls of language models only where there were any."""
 
 
 def ranges_of(keys: Iterable[str]) -> list[CompanyRange]:

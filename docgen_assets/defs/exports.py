@@ -8,6 +8,8 @@ import dagster as dg
 from docgen_assets.columns import table_lineage, table_schema
 from docgen_assets.defs.common import (
     AS_ONE_RUN,
+    CATALOGUE,
+    CATALOGUE_TABLES,
     GOLDEN_SHARDS,
     GROUP,
     OWNERS,
@@ -22,6 +24,7 @@ from docgen_assets.failures import said_plainly
 from docgen_assets.partitions import company_ranges
 from docgen_assets.resources import Corpus, Places, Stores
 from docgen_assets.warehouse import preview, session, sink_for_writing
+from docgen_core.runs.usage import LLM_USAGE
 
 if TYPE_CHECKING:
     from docgen_core.export import ExportReport
@@ -55,6 +58,66 @@ _SPECS = [
     )
     for table, schema in TABLES.items()
 ]
+
+
+_CATALOGUE_DESCRIPTIONS = {
+    "companies": "One row a company of the sealed catalogue: country, language, currency, line of business.",
+    "products": "One row a product: name, description and who wrote it, codes, unit, price, tax.",
+    "price_tiers": "One row a band of a graduated price.",
+    LLM_USAGE: "One row a call of a language model: model, tokens, cost, items, unit, attempt.",
+}
+
+_CATALOGUE_SPECS = [
+    dg.AssetSpec(
+        key=table,
+        deps=[CATALOGUE],
+        description=_CATALOGUE_DESCRIPTIONS[table],
+        group_name=GROUP,
+        owners=OWNERS,
+        tags=TAGS,
+        kinds={"table", "duckdb"},
+        code_version=PACK.version,
+        skippable=table == LLM_USAGE,
+        metadata={
+            "dagster/column_schema": table_schema({table: schema}),
+            "dagster/column_lineage": table_lineage(table, schema, CATALOGUE),
+            "dagster/table_name": table,
+        },
+    )
+    for table, schema in CATALOGUE_TABLES.items()
+]
+
+
+@dg.multi_asset(
+    name="export_catalogue_tables",
+    specs=_CATALOGUE_SPECS,
+    pool=WRITER_POOL,
+    description="Loads the sealed catalogue version into the sink, whole: a catalogue is sealed when its last range is "
+    "made. Exporting again replaces it. Calls of language models are there where models wrote it.",
+)
+def catalogue_tables(
+    context: dg.AssetExecutionContext, corpus: Corpus, stores: Stores
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Export the catalogue that the corpus draws from."""
+    from docgen_core.runs.keys import catalogue_run_id
+
+    run_id = catalogue_run_id(corpus.catalogue)
+    with said_plainly(), stores.opened() as here:
+        root = here.root(run_id)
+        (report,) = exported([run_id], here, stores)
+    with said_plainly(), session(stores.sink, report.rows) as connection:
+        for table, rows in report.rows.items():
+            yield dg.MaterializeResult(
+                asset_key=table,
+                data_version=dg.DataVersion(root.digest),
+                metadata={
+                    "dagster/row_count": rows,
+                    "dagster/uri": stores.sink,
+                    "docgen run": run_id,
+                    ROOT: root.digest,
+                    "first rows": preview(connection, table, run_id, order="ALL"),
+                },
+            )
 
 
 @dg.multi_asset(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from docgen_assets.defs.common import ROOT, TABLES
-from docgen_assets.defs.jobs import export_ranges, export_run, resume_run
+from docgen_assets.defs.jobs import export_catalogue, export_ranges, export_run, resume_run
 from docgen_assets.markers import Cursor, walk
 from docgen_assets.partitions import CompanyRange, company_ranges
 from docgen_assets.resources import Places, Stores
@@ -60,11 +60,12 @@ class Wait(Enum):
 
 @dg.sensor(
     name="root_manifest_sensor",
-    jobs=[export_ranges, export_run, resume_run],
+    jobs=[export_catalogue, export_ranges, export_run, resume_run],
     minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Sees every sealed run, also those that the command line made, and asks for their tables: at the "
-    "range where a run belongs to one, by export_run otherwise. Asks for resume_run when a drained run was not sealed.",
+    "range where a run belongs to one, by export_catalogue or export_run otherwise. Asks for resume_run when a "
+    "drained run was not sealed.",
 )
 def root_manifest_sensor(context: dg.SensorEvaluationContext, stores: Stores) -> dg.SensorResult:
     """One tick: new markers first, then runs that are through and were never sealed."""
@@ -83,7 +84,7 @@ def _for_sealed(instance: dg.DagsterInstance, cursor: Cursor, here: Places) -> l
     """Requests for runs whose marker is new, up to the tick's bounds."""
     names = (info.key.removeprefix(SEALED) for info in here.blobs.iter_keys(SEALED))
     requests: list[dg.RunRequest] = []
-    for read, run_id in enumerate(walk(cursor, (name for name in names if not name.startswith(CATALOGUE_RUN)))):
+    for read, run_id in enumerate(walk(cursor, names)):
         if read == MAX_READ or len(requests) == MAX_REQUESTS:
             break
         try:
@@ -109,6 +110,8 @@ def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg
         return None
     if instance.get_runs_count(dg.RunsFilter(tags={"dagster/run_key": run_key})):
         return None
+    if run_id.startswith(CATALOGUE_RUN):
+        return _for_catalogue(instance, run_id, run_key, digest)
     companies = _range_of(run_id, blobs)
     if companies is None:
         return dg.RunRequest(
@@ -126,6 +129,21 @@ def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg
         job_name=export_ranges.name,
         partition_key=companies.key,
         run_config={"resources": {"corpus": {"config": {"name": run_id.removesuffix(f"-{companies.key}")}}}},
+        tags={"docgen/run": run_id, **_RETRIED},
+    )
+
+
+def _for_catalogue(instance: dg.DagsterInstance, run_id: str, run_key: str, digest: str) -> dg.RunRequest | None:
+    """The export of a sealed catalogue, unless its tables were made from this root before."""
+    found = instance.fetch_materializations(dg.AssetKey("companies"), limit=_PAST_EXPORTS)
+    known = (record.asset_materialization for record in found.records)
+    if any(each is not None and ROOT in each.metadata and each.metadata[ROOT].value == digest for each in known):
+        return None
+    version = run_id.removeprefix(CATALOGUE_RUN)
+    return dg.RunRequest(
+        run_key=run_key,
+        job_name=export_catalogue.name,
+        run_config={"resources": {"corpus": {"config": {"catalogue": version}}}},
         tags={"docgen/run": run_id, **_RETRIED},
     )
 

@@ -42,6 +42,8 @@ _COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
         "pause": manage.pause,
         "resume": produce.resume,
         "cancel": manage.cancel,
+        "budget": manage.budget,
+        "lift": manage.lift,
         "withdraw": manage.withdraw,
         "gc": manage.collect_garbage,
     },

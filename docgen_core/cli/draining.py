@@ -167,6 +167,7 @@ def _work_here(
             stop=stop.event,
             on_event=reporter.unit,
             renderer=browser,
+            writing=here.writing,
         )
     if outcome.kind is DrainEnd.PAUSED:
         console.note(f"run {outcome.run_id!r} is paused; `docgen resume {outcome.run_id}` goes on")
@@ -214,6 +215,8 @@ def _work_with_fleet(
 def _worker_command(here: Places, run: str, voice: Voice, wait: bool, within: frozenset[int] | None) -> list[str]:
     command = [sys.executable, "-m", "docgen_core.cli", "work", run, "--until-stdin-closes"]
     command += ["--state", here.settings.state, "--blobs", here.settings.blobs]
+    command += ["--concurrency", str(here.settings.concurrency)]
+    command += ["--max-rejected-percent", str(here.settings.max_rejected_percent)]
     command += ["--json"] * voice.as_json + ["--quiet"] * voice.quiet
     if not wait:
         command.append("--no-wait")

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.options import AsJson, Blobs, RunId, Sink, State, places, refuse_unknown
+from docgen_core.cli.options import (
+    AsJson,
+    Blobs,
+    RunId,
+    RunOrVersion,
+    Sink,
+    State,
+    places,
+    refuse_unknown,
+    run_named,
+)
+from docgen_core.errors import UsageError
 
 
 def init(state: State = None) -> int:
@@ -33,6 +44,41 @@ def cancel(run: RunId, state: State = None, blobs: Blobs = None) -> int:
     with places(state, blobs, found=True) as here:
         here.state.cancel(run)
     console.note(f"run {run!r} is cancelled")
+    return 0
+
+
+def budget(
+    run: RunOrVersion,
+    dollars: Annotated[str, typer.Argument(metavar="DOLLARS", help="US dollars in all, from the beginning.")],
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """Set what a build may spend on language models in all; its workers go by it from their next slice on."""
+    from docgen_core.state.budget import nano_dollars
+
+    cap = nano_dollars(dollars, "DOLLARS")
+    with places(state, blobs, found=True) as here:
+        run = run_named(here, run)
+        here.state.set_budget(run, cap)
+    console.note(f"run {run!r} may spend ${dollars.removeprefix('$')} in all; `docgen spend {run}` tells how it stands")
+    return 0
+
+
+def lift(
+    run: RunOrVersion,
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Name of the provider in the mix.")],
+    state: State = None,
+    blobs: Blobs = None,
+) -> int:
+    """Let a provider be asked again that is in quarantine: its key, its quota or its model is mended."""
+    with places(state, blobs, found=True) as here:
+        run = run_named(here, run)
+        was = here.state.lift_quarantine(run, provider)
+        there = here.state.quarantined_providers(run)
+    if not was:
+        held = f"there are {', '.join(there)}" if there else "nobody is"
+        raise UsageError(f"provider {provider!r} of run {run!r} is not in quarantine; {held}")
+    console.note(f"provider {provider!r} of run {run!r} is asked again")
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.options import AsJson, Blobs, RunId, State, places, refuse_unknown
+from docgen_core.cli.options import AsJson, Blobs, RunId, RunOrVersion, State, places, refuse_unknown, run_named
 from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,9 +78,10 @@ def failures(run: RunId, as_json: AsJson = False, state: State = None, blobs: Bl
     return 3 if failed else 0
 
 
-def spend(run: RunId, as_json: AsJson = False, state: State = None, blobs: Blobs = None) -> int:
+def spend(run: RunOrVersion, as_json: AsJson = False, state: State = None, blobs: Blobs = None) -> int:
     """What a run has spent on language models: calls, tokens and cost by model, and how its budget stands."""
     with places(state, blobs, found=True) as here:
+        run = run_named(here, run)
         spent = here.state.spend(run)
         quarantined = here.state.quarantined_providers(run)
     if as_json:
@@ -108,12 +109,10 @@ def _spend_row(model: str, used: ModelUsage) -> tuple[object, ...]:
 
 
 def dollars(nano: int) -> str:
-    """Nano-dollars as dollars, exact: cents always, and as many more digits as there are."""
-    from docgen_core.state.budget import NANO
+    """Nano-dollars for people, exact."""
+    from docgen_core.state.budget import in_dollars
 
-    whole, rest = divmod(nano, NANO)
-    digits = f"{rest:09d}".rstrip("0")
-    return f"${whole}.{digits:<02}"
+    return f"${in_dollars(nano)}"
 
 
 def spend_as_json(run: str, spent: Spend, quarantined: Mapping[str, str]) -> dict[str, object]:

@@ -6,7 +6,7 @@ Every parser raises `UsageError` with the value, what is wrong with it, and what
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,7 @@ from docgen_core.errors import UsageError
 if TYPE_CHECKING:
     from docgen_core.blobs.contract import BlobStore
     from docgen_core.runs.selection import Selection
+    from docgen_core.runs.texts import WriterSettings
     from docgen_core.settings import Settings
     from docgen_core.state.contract import StateStore
 
@@ -52,6 +53,28 @@ Catalogue = Annotated[
     ),
 ]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id: lower-case letters, digits, '.', '_', '-'.")]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency",
+        min=1,
+        max=1_000,
+        help="Calls of language models at once, in each worker; 8 without it.  [DOCGEN_CONCURRENCY]",
+        show_default=False,
+    ),
+]
+MaxRejected = Annotated[
+    int | None,
+    typer.Option(
+        "--max-rejected-percent",
+        min=0,
+        max=100,
+        help="Fail a unit when more of its models' texts are turned down; 50 without it.  "
+        "[DOCGEN_MAX_REJECTED_PERCENT]",
+        show_default=False,
+    ),
+]
+RunOrVersion = Annotated[str, typer.Argument(metavar="RUN|VERSION", help="Run id, or the version of a catalogue.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=512, help="Worker processes on this machine.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
 JsonLines = Annotated[
@@ -153,21 +176,51 @@ class Places:
     state: StateStore
     blobs: BlobStore
 
+    @property
+    def writing(self) -> WriterSettings:
+        """How language models are asked."""
+        from docgen_core.runs.texts import WriterSettings
+
+        return WriterSettings(self.settings.concurrency, self.settings.max_rejected_percent)
+
 
 @contextmanager
 def places(
-    state: str | None = None, blobs: str | None = None, catalogue: str | None = None, *, found: bool = False
+    state: str | None = None,
+    blobs: str | None = None,
+    *,
+    found: bool = False,
+    catalogue: str | None = None,
+    concurrency: int | None = None,
+    max_rejected_percent: int | None = None,
 ) -> Iterator[Places]:
     """Both stores, closed at the end. With `found`, a state file that is not there is refused, not made."""
     from docgen_core.blobs import open_blobs
     from docgen_core.settings import load_settings
     from docgen_core.state import open_state, state_file
 
-    settings = load_settings(state=state, blobs=blobs, catalogue=catalogue)
+    settings = load_settings(
+        state=state,
+        blobs=blobs,
+        catalogue=catalogue,
+        concurrency=concurrency,
+        max_rejected_percent=max_rejected_percent,
+    )
     if found and (file := state_file(settings.state)) is not None and not file.exists():
         raise UsageError(f"no state store at {file}: nothing was planned there; check --state and your folder")
     with closing(open_blobs(settings.blobs)) as blob_store, closing(open_state(settings.state)) as state_store:
         yield Places(settings, state_store, blob_store)
+
+
+def run_named(here: Places, name: str) -> str:
+    """The run of this id, or the build of the catalogue version of this name. Raises `RunUnknown`."""
+    from docgen_core.errors import RunUnknown
+    from docgen_core.runs.keys import catalogue_run_id, is_name
+
+    for run_id in (name, *([catalogue_run_id(name)] if is_name(name) else [])):
+        with suppress(RunUnknown):
+            return here.state.run(run_id).run_id
+    raise RunUnknown(name)
 
 
 def refuse_unknown(here: Places, run: str) -> None:

@@ -17,12 +17,14 @@ from docgen_core.cli.options import (
     BusinessType,
     Catalogue,
     Companies,
+    Concurrency,
     Condition,
     Documents,
     JsonLines,
     Jurisdiction,
     Layout,
     Locale,
+    MaxRejected,
     Places,
     RunId,
     Seed,
@@ -33,8 +35,10 @@ from docgen_core.cli.options import (
     selection_of,
     unit_set,
 )
+from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from docgen_core.llm.mix import ProviderMix
     from docgen_core.runs.plan import PlannedRun
     from docgen_core.runs.selection import CatalogueSpec, Selection
 
@@ -63,7 +67,7 @@ def plan(
     from docgen_core.runs.plan import fleet_warning
 
     selection = selection_of(locale, jurisdiction, layout, business_type, condition, companies)
-    with places(state, blobs, catalogue) as here:
+    with places(state, blobs, catalogue=catalogue) as here:
         planned = _planned(here, run, documents, seed, selection, unit_size, workers=1, voice=Voice.of(False))
         marker = planned.run.marker
         if tasks and (warning := fleet_warning(marker.total_units, tasks)):
@@ -93,12 +97,14 @@ def work(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but what goes wrong.")] = False,
     as_json: JsonLines = False,
+    concurrency: Concurrency = None,
+    max_rejected_percent: MaxRejected = None,
     state: State = None,
     blobs: Blobs = None,
 ) -> int:
     """Drain planned runs: claim, generate, render, publish. Any number of workers, anywhere."""
     within = unit_set(units)
-    with places(state, blobs) as here:
+    with places(state, blobs, concurrency=concurrency, max_rejected_percent=max_rejected_percent) as here:
         for run in runs:
             here.state.run(run)
         with stopping(until_stdin_closes) as stop:
@@ -126,7 +132,7 @@ def generate(
     """Plan a run and drain it. The same command again resumes it, and ends at once when it is done."""
     selection = selection_of(locale, jurisdiction, layout, business_type, condition, companies)
     voice = Voice.of(as_json)
-    with places(state, blobs, catalogue) as here, stopping() as stop:
+    with places(state, blobs, catalogue=catalogue) as here, stopping() as stop:
         planned = _planned(here, run, documents, seed, selection, unit_size, workers, voice)
         for warning in planned.warnings:
             console.note(warning)
@@ -134,12 +140,21 @@ def generate(
 
 
 def resume(
-    run: RunId, workers: Workers = 1, as_json: JsonLines = False, state: State = None, blobs: Blobs = None
+    run: RunId,
+    workers: Workers = 1,
+    as_json: JsonLines = False,
+    concurrency: Concurrency = None,
+    max_rejected_percent: MaxRejected = None,
+    state: State = None,
+    blobs: Blobs = None,
 ) -> int:
     """Clear a pause, give failed units their attempts back, reclaim expired ones, and drain."""
     from docgen_core.runs.drain import reopen_run
 
-    with places(state, blobs) as here, stopping() as stop:
+    with (
+        places(state, blobs, concurrency=concurrency, max_rejected_percent=max_rejected_percent) as here,
+        stopping() as stop,
+    ):
         reopened = reopen_run(here.state, run)
         console.note(f"run {run!r}: {reopened.reset} failed units reset, {reopened.reclaimed} expired leases reclaimed")
         return drain(here, run, workers, stop, Voice.of(as_json))
@@ -150,18 +165,105 @@ def build_catalogue(
     companies: Annotated[int, typer.Option("--companies", min=1, max=10_000_000)] = COMPANIES,
     products: Annotated[int, typer.Option("--products", min=1, max=1_000, help="Products a company.")] = PRODUCTS,
     range_width: Annotated[int, typer.Option("--range", min=1, max=10_000, help="Companies to a unit.")] = RANGE_WIDTH,
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            "--mix",
+            metavar="FILE|PRESET",
+            help="Language models that write the descriptions: a YAML file, or cheap, balanced, best.  [DOCGEN_MIX]",
+            show_default=False,
+        ),
+    ] = None,
+    budget_usd: Annotated[
+        str | None,
+        typer.Option(
+            "--budget-usd",
+            metavar="DOLLARS",
+            help="What all workers together may spend.  [DOCGEN_BUDGET_USD]",
+            show_default=False,
+        ),
+    ] = None,
+    concurrency: Concurrency = None,
+    max_rejected_percent: MaxRejected = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would ask and cost at most; spend nothing.")
+    ] = False,
     seed: Seed = 0,
     workers: Workers = 1,
     as_json: JsonLines = False,
     state: State = None,
     blobs: Blobs = None,
 ) -> int:
-    """Build a catalogue version: a run over company ranges, key-free and deterministic."""
+    """Build a catalogue version: a run over company ranges, without a key or, with --mix, written by models."""
+    from docgen_core.llm.mix import load_mix
+    from docgen_core.runs.catalogue import build_catalogue_run
     from docgen_core.runs.selection import CatalogueSpec
+    from docgen_core.settings import load_settings
+    from docgen_core.state.budget import nano_dollars
 
+    said = load_settings(mix=mix, budget_usd=budget_usd)
     spec = CatalogueSpec(companies=companies, products=products, range_width=range_width, seed=seed)
-    with places(state, blobs) as here, stopping() as stop:
-        return _build(here, version, spec, workers, stop, Voice.of(as_json))
+    models = load_mix(said.mix) if said.mix else None
+    budget = None if said.budget_usd is None else nano_dollars(said.budget_usd, "--budget-usd")
+    if models is None and (budget is not None or dry_run):
+        raise UsageError("--budget-usd and --dry-run are about language models: name them with --mix")
+    if dry_run and models is not None:
+        return _preview(version, spec, models, budget, as_json)
+    with (
+        places(state, blobs, concurrency=concurrency, max_rejected_percent=max_rejected_percent) as here,
+        stopping() as stop,
+    ):
+        if models is not None:
+            models.require_keys()
+            if budget is None and any(provider.price for provider in models.providers):
+                console.note("no --budget-usd is given: nothing bounds what these models may cost")
+        planned = build_catalogue_run(here.state, here.blobs, version, spec, mix=models, budget=budget)
+        code = drain(here, planned.run.run_id, workers, stop, Voice.of(as_json))
+        if models is not None and not as_json:
+            _tell_texts(here, planned.run.run_id)
+        return code
+
+
+def _tell_texts(here: Places, run_id: str) -> None:
+    """Who wrote the texts of a sealed build, in a few lines."""
+    from docgen_core.runs.keys import default_prefix, root_key
+    from docgen_core.runs.manifest import read_root
+
+    if not here.blobs.exists(root_key(default_prefix(run_id))):
+        return
+    texts = read_root(here.blobs, default_prefix(run_id)).texts
+    if texts is None:
+        return
+    written = ", ".join(f"{model} {count}" for model, count in texts.written.items()) or "no model"
+    console.note(f"texts: {texts.filled} of {texts.items} by models ({written}), {texts.turned_down} turned down")
+    if texts.unfilled:
+        why = ", ".join(f"{count} {_WHY[reason]}" for reason, count in texts.unfilled.items())
+        console.note(f"procedural texts: {why}")
+    console.note(f"`docgen spend {run_id}` tells what it cost")
+
+
+_WHY = {
+    "routed": "by the fallback pool",
+    "rejected": "since what models wrote was turned down",
+    "budget": "since the budget was used up",
+    "unavailable": "since no provider was left",
+}
+
+
+def _preview(version: str, spec: CatalogueSpec, mix: ProviderMix, budget: int | None, as_json: bool) -> int:
+    from docgen_core.runs.preview import preview_texts
+
+    if budget is not None:
+        mix.require_prices()
+    found = preview_texts(version, spec, mix, budget)
+    if as_json or not console.at_terminal():
+        console.result(found.as_json())
+        return 0
+    columns = ("model", "texts", "calls", "input tokens", "output tokens at most", "cost at most")
+    console.table(columns, [row.as_row() for row in found.models])
+    for line in found.notes:
+        console.note(line)
+    return 0
 
 
 def _build(here: Places, version: str, spec: CatalogueSpec, workers: int, stop: Stop, voice: Voice) -> int:

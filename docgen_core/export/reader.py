@@ -20,8 +20,11 @@ import pyarrow.parquet as pq
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import Damage, RunIncomplete, UsageError
 from docgen_core.export.contract import Shard
+from docgen_core.export.usage import UsageRecords
 from docgen_core.runs.keys import default_prefix, shard_table, unit_of
 from docgen_core.runs.manifest import BlobEntry, Part, PartEntry, Root, read_blob, read_part, read_root
+from docgen_core.runs.usage import LLM_USAGE
+from docgen_core.runs.usage import SCHEMA as USAGE_SCHEMA
 
 READ_AHEAD_BYTES = 16 * 1024 * 1024
 """Blobs fetched and not yet consumed; one blob larger than this is held alone."""
@@ -56,8 +59,10 @@ class TableStream:
 class RunReader:
     """The golden tables of one sealed run, or of some of its units."""
 
-    def __init__(self, blobs: BlobStore, root: Root, entries: Iterable[ShardEntry], leftovers: int) -> None:
-        self._blobs = blobs
+    def __init__(
+        self, blobs: BlobStore, root: Root, entries: Iterable[ShardEntry], leftovers: int, usage: UsageRecords
+    ) -> None:
+        self._blobs, self._usage = blobs, usage
         self.root = root
         self.leftovers = leftovers
         """Blobs under `golden/` that no part names."""
@@ -68,10 +73,12 @@ class RunReader:
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of the tables, in order."""
-        return tuple(self._entries)
+        return (*self._entries, *([LLM_USAGE] if self._usage else []))
 
     def rows(self, table: str) -> int:
         """Rows of a table, as the parts count them."""
+        if table == LLM_USAGE and self._usage:
+            return self._usage.rows()
         return sum(entry.rows for entry in self._named(table))
 
     def stream(self, table: str) -> TableStream:
@@ -79,12 +86,15 @@ class RunReader:
 
         Raises `UsageError` for a table the run does not have; walking raises `Damage` naming the key.
         """
-        shards = self._read(self._named(table))
+        asked = table == LLM_USAGE and self._usage
+        shards = self._usage.shards() if asked else self._read(self._named(table))
         first = next(shards)
         return TableStream(table, first.schema, _same_columns(first.schema, first.key, chain((first,), shards)))
 
     def schema(self, table: str) -> pa.Schema:
         """A table's declared columns, from its first shard."""
+        if table == LLM_USAGE and self._usage:
+            return USAGE_SCHEMA
         return self._open(self._named(table)[0]).schema
 
     def _named(self, table: str) -> list[ShardEntry]:
@@ -123,7 +133,8 @@ def open_run(run_id: str, blobs: BlobStore, *, units: Collection[int] | None = N
         for entry in _shards_of(prefix, part)
     ]
     left_out = {part.unit for part in root.parts} - {part.unit for part in parts}
-    return RunReader(blobs, root, entries, _join_listing(blobs, prefix, entries, left_out))
+    leftovers = _join_listing(blobs, prefix, entries, left_out)
+    return RunReader(blobs, root, entries, leftovers, UsageRecords(blobs, prefix, units))
 
 
 def read_ahead(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from docgen_core.blobs.contract import BlobStore
-from docgen_core.errors import Damage, RunWithdrawn, UsageError
+from docgen_core.errors import Damage, RunWithdrawn
 from docgen_core.export.contract import GoldenSink
 from docgen_core.export.reader import open_run
 from docgen_core.runs.keys import check_name, withdrawn_key
@@ -40,13 +40,13 @@ def export_run(
     units: Collection[int] | None = None,
     on_table: Callable[[str, int], None] | None = None,
 ) -> ExportReport:
-    """Make the sink hold exactly the run's golden rows, or those of `units` alone.
+    """Make the sink hold exactly the run's rows, golden or of a catalogue, or those of `units` alone.
 
     Replacement is per run: exporting two units and then two others leaves the latter. `on_table`
     is told each table's name and rows when it is written, before anything is published.
 
     Raises `RunIncomplete` (no root), `Damage` (a shard is missing or changed; the sink is as it was),
-    `UsageError` (a catalogue, a unit there is not), what the sink raises, and `RunWithdrawn` after
+    `UsageError` (a unit there is not), what the sink raises, and `RunWithdrawn` after
     the run's rows were taken out of the sink.
     """
     check_name(run_id, "run id")
@@ -72,8 +72,6 @@ def _replace(
     on_table: Callable[[str, int], None] | None,
 ) -> ExportReport:
     reader = open_run(run_id, blobs, units=units)
-    if reader.root.kind != "documents":
-        raise UsageError(f"run {run_id!r} built a catalogue; export a documents run, or read it with golden.open")
     rows: dict[str, int] = {}
     with sink.replacing(run_id, reader.root.digest):
         for name in reader.tables:

@@ -111,7 +111,8 @@ async def call(provider: Provider, request: Request) -> Answer:
 
 async def close() -> None:
     """Give back the connections of this event loop, when no more calls come in it."""
-    await library().close_litellm_async_clients()
+    if library.cache_info().currsize:
+        await library().close_litellm_async_clients()
 
 
 @cache

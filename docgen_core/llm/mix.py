@@ -247,6 +247,11 @@ class ProviderMix(BaseModel):
         )
         return _UNREADABLE.sub(lambda char: f"\\u{ord(char[0]):04x}", told)
 
+    def require_keys(self) -> None:
+        """What calls from this machine need. Raises `UsageError` naming the first variable that lacks."""
+        for provider in self.providers:
+            provider.key()
+
     def require_prices(self) -> None:
         """What a budget needs before any call. Raises `UsageError` naming each model without a price."""
         if unpriced := [provider.model for provider in self.providers if not provider.priced]:

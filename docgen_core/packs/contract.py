@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from docgen_core.draws import Draws
+from docgen_core.llm.items import TextItem, Written
 from docgen_core.render.html import Page
 from docgen_core.runs.selection import CatalogueSpec, Selection
 
@@ -92,6 +93,12 @@ class Pack(Protocol):
 
     def catalogue_rows(self, spec: CatalogueSpec, company_id: int) -> Rows:
         """A company and what it sells, from the spec's seed and the id alone."""
+
+    def text_items(self, rows: Rows) -> Sequence[TextItem]:
+        """What of a company's rows language models may write; nothing, where a pack has no such texts."""
+
+    def with_texts(self, rows: Rows, texts: Mapping[str, Written]) -> Rows:
+        """The company's rows with these texts, by item id, in place of their own."""
 
     def record(self, run: RunView, index: int) -> Record:
         """Document `index`. Raises `RecordRefused` when it does not reconcile."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from docgen_core.blobs.contract import BlobStore
+from docgen_core.llm.mix import ProviderMix
 from docgen_core.packs import load_pack
 from docgen_core.runs.catalogue_view import PinnedView, open_catalogue
 from docgen_core.runs.keys import CATALOGUE_RUN, SEALED, catalogue_run_id, default_prefix, withdrawn_key
@@ -29,20 +30,36 @@ def build_catalogue_run(
     version: str,
     spec: CatalogueSpec,
     *,
+    mix: ProviderMix | None = None,
+    budget: int | None = None,
     takeover_seconds: float = TAKEOVER_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
 ) -> PlannedRun:
-    """Plan the build of a version, or find it planned, and give expired units back to the pool.
+    """Plan the build of a version, or find it planned, and give expired units and grants back.
 
-    `work_run("catalogue-VERSION", …)` builds it. Raises as `create_run` does.
+    `mix` are the language models that write descriptions, `budget` what the whole fleet may spend on
+    them: nano-dollars, absolute, so that the same again changes nothing. `work_run("catalogue-VERSION",
+    …)` builds it. Raises as `create_run` does, `UsageError` for a budget where a model has no price, and
+    `BudgetTooLow` for one below what is spent.
     """
     run_id = catalogue_run_id(version)
-    run_spec = CatalogueRunSpec(**spec.model_dump(), version=version, pack_version=load_pack(spec.pack).version)
+    if budget is not None and mix is not None:
+        mix.require_prices()
+    run_spec = CatalogueRunSpec(
+        **spec.model_dump(),
+        version=version,
+        pack_version=load_pack(spec.pack).version,
+        mix=mix.as_text() if mix else None,
+    )
     prefix = default_prefix(run_id)
     marker = marker_for(run_id, RunKind.CATALOGUE, prefix, run_spec.as_json(), spec.companies, spec.range_width)
     planned = record_run(state, blobs, marker, admit=lambda: None, takeover_seconds=takeover_seconds, sleep=sleep)
-    if not planned.created and planned.run.state is RunState.RUNNING:
-        state.reclaim_expired_units(run_id)
+    if planned.run.state is RunState.RUNNING:
+        if budget is not None:
+            state.set_budget(run_id, budget)
+        if not planned.created:
+            state.reclaim_expired_units(run_id)
+            state.expire_grants(run_id)
     return planned
 
 

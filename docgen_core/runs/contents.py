@@ -15,7 +15,7 @@ from docgen_core.golden import CORE_TABLES
 from docgen_core.packs import load_pack
 from docgen_core.runs.keys import document_id, is_document, shard_key, shard_table
 from docgen_core.runs.manifest import BlobEntry, Part, Plan
-from docgen_core.runs.shards import decode_shard
+from docgen_core.runs.shards import catalogue_schemas, decode_shard
 
 Complaint = tuple[str, str]
 """A key, and what is wrong with it."""
@@ -48,7 +48,7 @@ def _schemas(plan: Plan) -> Mapping[str, pa.Schema] | None:
     pack = load_pack(str(plan.spec["pack"]))
     if pack.version != plan.pack_version:
         return None
-    return pack.catalogue_tables if plan.kind == "catalogue" else {**CORE_TABLES, **pack.tables}
+    return catalogue_schemas(pack) if plan.kind == "catalogue" else {**CORE_TABLES, **pack.tables}
 
 
 def _shard_of(plan: Plan, part: Part, table: str) -> BlobEntry | None:

@@ -32,7 +32,8 @@ from docgen_core.runs.fingerprint import check_fingerprint, current_fingerprint
 from docgen_core.runs.keeper import LeaseKeeper
 from docgen_core.runs.manifest import Plan, read_plan, refuse_withdrawn
 from docgen_core.runs.plan import TAKEOVER_SECONDS, publish_plan
-from docgen_core.runs.unit import RendererOnDemand, UnitMaker, open_maker
+from docgen_core.runs.texts import WriterSettings
+from docgen_core.runs.unit import RendererOnDemand, UnitMaker, UnitWaits, open_maker
 from docgen_core.state.clocks import warn_of_clock
 from docgen_core.state.contract import Claim, Lease, Outlook, RunState, StateStore, UnitState
 
@@ -141,14 +142,16 @@ def work_run(
     stop: threading.Event | None = None,
     on_event: Callable[[UnitEvent], None] | None = None,
     renderer: RendererOnDemand | None = None,
+    writing: WriterSettings | None = None,
     takeover_seconds: float = TAKEOVER_SECONDS,
 ) -> DrainOutcome:
     """Work on the run until it is drained, and seal it when everything is DONE.
 
     `within` limits the work to a set of units. `wait=False` leaves when there is nothing to claim.
     Setting `stop` hands leases back before the next document. `renderer` lends a browser that
-    outlives this run. Raises `RunUnknown`, `RunWithdrawn`, `FingerprintMismatch`, `StorageFailed`,
-    `Damage`; leases are handed back first.
+    outlives this run. `writing` says how language models are asked, where the run has any. Raises
+    `RunUnknown`, `RunWithdrawn`, `FingerprintMismatch`, `StorageFailed`, `Damage`; leases are handed
+    back first.
     """
     refuse_withdrawn(blobs, run_id)
     warn_of_clock(state)
@@ -156,8 +159,10 @@ def work_run(
         browser = renderer or stack.enter_context(RendererOnDemand())
         tell = on_event or (lambda event: None)
         drain = _Drain(
-            run_id, state, blobs, worker, browser, stop or threading.Event(), wait, within, takeover_seconds, tell
-        )
+            run_id, state, blobs, worker, browser, writing or WriterSettings(), stop or threading.Event(), wait, within,
+            takeover_seconds, tell,
+        )  # fmt: skip
+        stack.callback(drain.close)
         return drain.work()
 
 
@@ -194,6 +199,7 @@ class _Drain:
     blobs: BlobStore
     worker: str
     browser: RendererOnDemand
+    writing: WriterSettings
     stop: threading.Event
     wait: bool
     within: Collection[int] | None
@@ -224,6 +230,10 @@ class _Drain:
             except _Stopped:
                 break
         return self._end(DrainEnd.STOPPED)
+
+    def close(self) -> None:
+        if self.maker is not None:
+            self.maker.close()
 
     def _end(self, kind: DrainEnd, *, root_digest: str | None = None, failed: tuple[int, ...] = ()) -> DrainOutcome:
         return DrainOutcome(self.run_id, kind, self.units, root_digest, failed)
@@ -299,7 +309,9 @@ class _Drain:
         check_fingerprint(self.run_id, plan.fingerprint, current_fingerprint(run.marker.kind, plan.pack_version))
         self.lease_seconds = run.lease_seconds
         self.plan = plan
-        self.maker = open_maker(plan, self.blobs, self.browser)
+        self.maker = open_maker(
+            plan, self.blobs, self.browser, state=self.state, worker=self.worker, writing=self.writing
+        )
 
     def _batch_limit(self) -> int:
         if self.maker is None or self.seconds_a_unit is None:
@@ -334,12 +346,15 @@ class _Drain:
             keeper.take(lease)
             if keeper.run_state is not RunState.RUNNING:
                 return False
-            part = maker.make(lease.index, lambda: self._check(keeper))
-            self.state.complete_unit(lease, part)
+            part = maker.make(lease, lambda: self._check(keeper))
+            self.state.complete_unit(lease, part, settlement=maker.settlement())
             outcome = UnitOutcome.DONE
             self._learn(time.monotonic() - started)
         except LeaseLost as error:
             outcome, detail = UnitOutcome.LOST, str(error)
+        except UnitWaits as waits:
+            self.state.release(lease, not_before_seconds=waits.seconds)
+            outcome = UnitOutcome.RELEASED
         except (RecordRefused, GlyphMissing) as error:
             # The document's content is wrong, and will be at the next attempt too.
             detail = str(error)

@@ -13,7 +13,17 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import sha256_hex
 from docgen_core.errors import BlobExists, BlobMissing, Damage, RootConflict, RunIncomplete, UsageError
 from docgen_core.runs.keys import plan_key, root_key, sealed_key
-from docgen_core.runs.manifest import Part, PartEntry, Plan, Root, parse, read_checked, refuse_withdrawn, sealed_digest
+from docgen_core.runs.manifest import (
+    Part,
+    PartEntry,
+    Plan,
+    Root,
+    Texts,
+    parse,
+    read_checked,
+    refuse_withdrawn,
+    sealed_digest,
+)
 from docgen_core.state.contract import Run, RunState, StateStore, Unit, UnitState
 
 PAGE_UNITS = 1_000
@@ -68,6 +78,7 @@ def build_root(run: Run, state: StateStore, blobs: BlobStore) -> Root:
     plan = parse(Plan, plan_key(run.marker.prefix), plan_bytes)
     refuse_other_plan(plan, run)
     rows: Counter[str] = Counter()
+    texts: list[Texts] = []
     entries: list[PartEntry] = []
     for unit in finished_units(run.run_id, state):
         entry = part_entry(run.run_id, unit)
@@ -75,6 +86,7 @@ def build_root(run: Run, state: StateStore, blobs: BlobStore) -> Root:
         if part.run_id != run.run_id or part.unit != unit.index:
             raise Damage(f"blob {entry.key!r} is part {part.unit} of run {part.run_id!r}; run `docgen verify`")
         rows.update(part.rows)
+        texts += [part.texts] if part.texts else []
         entries.append(entry)
     gap = sorted(set(range(plan.total_units)) - {entry.unit for entry in entries})
     if gap:
@@ -89,6 +101,7 @@ def build_root(run: Run, state: StateStore, blobs: BlobStore) -> Root:
         rows=dict(rows),
         parts=entries,
         version=plan.catalogue_spec.version if plan.kind == "catalogue" else None,
+        texts=Texts.sum_of(texts) if texts else None,
     )
 
 

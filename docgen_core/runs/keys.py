@@ -21,6 +21,9 @@ SEALED = "sealed/"
 WITHDRAWN = "withdrawn/"
 """Tombstone of a run that nobody may read any more."""
 
+USAGE = "usage"
+"""Folder of the records of calls to language models: of what was spent, and no part of the catalogue."""
+
 MAX_UNITS = 1_000_000
 """Unit numbers have six digits, so that key order is unit order."""
 
@@ -30,6 +33,7 @@ _OF_UNIT = re.compile(
     rf"documents/{_UNIT}/[^/]+"
     rf"|golden/(?P<table>[^/]+)/{_UNIT.replace('unit>', 'shard>')}(?P<g1>\.g\d+)?\.parquet"
     rf"|manifest/{_UNIT.replace('unit>', 'part>')}(?P<g2>\.g\d+)?\.json"
+    rf"|{USAGE}/{_UNIT.replace('unit>', 'used>')}\.g\d+\.parquet"
 )
 
 
@@ -85,9 +89,9 @@ def root_key(prefix: str) -> str:
     return f"{prefix}/manifest.json"
 
 
-def part_key(prefix: str, unit: int) -> str:
-    """A unit's manifest part."""
-    return f"{prefix}/manifest/unit-{unit:06d}.json"
+def part_key(prefix: str, unit: int, generation: int | None = None) -> str:
+    """A unit's manifest part; with the attempt's `generation` where attempts may give other bytes."""
+    return f"{prefix}/manifest/unit-{unit:06d}{_attempt(generation)}.json"
 
 
 def document_key(prefix: str, unit: int, document_id: str, suffix: str) -> str:
@@ -95,9 +99,14 @@ def document_key(prefix: str, unit: int, document_id: str, suffix: str) -> str:
     return f"{prefix}/documents/unit-{unit:06d}/{document_id}{suffix}"
 
 
-def shard_key(prefix: str, table: str, unit: int) -> str:
-    """A unit's shard of one golden table."""
-    return f"{prefix}/golden/{table}/unit-{unit:06d}.parquet"
+def shard_key(prefix: str, table: str, unit: int, generation: int | None = None) -> str:
+    """A unit's shard of one golden table; `generation` as in a part's key."""
+    return f"{prefix}/golden/{table}/unit-{unit:06d}{_attempt(generation)}.parquet"
+
+
+def usage_key(prefix: str, unit: int, generation: int) -> str:
+    """What an attempt at a unit has asked of language models. No manifest names it."""
+    return f"{prefix}/{USAGE}/unit-{unit:06d}.g{generation}.parquet"
 
 
 def sealed_key(run_id: str) -> str:
@@ -118,7 +127,7 @@ def document_id(stream: str, index: int) -> str:
 def unit_of(prefix: str, key: str) -> int | None:
     """The unit that a key under the prefix belongs to by its form; None for a form no unit writes."""
     found = _match(_OF_UNIT, prefix, key)
-    return None if found is None else int(found["unit"] or found["shard"] or found["part"])
+    return None if found is None else int(found["unit"] or found["shard"] or found["part"] or found["used"])
 
 
 def shard_table(prefix: str, key: str) -> str | None:
@@ -133,6 +142,12 @@ def is_document(prefix: str, key: str) -> bool:
     return found is not None and found["unit"] is not None
 
 
+def is_usage(prefix: str, key: str) -> bool:
+    """Whether an attempt's calls to language models are recorded under the key."""
+    found = _match(_OF_UNIT, prefix, key)
+    return found is not None and found["used"] is not None and prefix.startswith(f"{CATALOGUES}/")
+
+
 def is_attempt(prefix: str, key: str) -> bool:
     """Whether the key carries an attempt's generation: unnamed by a part, it is a superseded attempt.
 
@@ -140,6 +155,10 @@ def is_attempt(prefix: str, key: str) -> bool:
     """
     found = _match(_OF_UNIT, prefix, key)
     return found is not None and bool(found["g1"] or found["g2"]) and prefix.startswith(f"{CATALOGUES}/")
+
+
+def _attempt(generation: int | None) -> str:
+    return "" if generation is None else f".g{generation}"
 
 
 def _match(form: re.Pattern[str], prefix: str, key: str) -> re.Match[str] | None:

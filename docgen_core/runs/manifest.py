@@ -7,7 +7,8 @@ was sealed, or it raises. What does not belong here: walking a prefix to find da
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -21,6 +22,10 @@ from docgen_core.state.contract import RunKind, RunMarker
 
 FORMAT = 1
 """Format number of everything published here. A reader refuses any other."""
+
+
+FEWEST_JUDGED = 20
+"""Texts of models, below which their rejections say nothing about a rate."""
 
 
 class Published(BaseModel):
@@ -113,6 +118,78 @@ class BlobEntry(BaseModel):
     bytes: int
 
 
+class Answers(BaseModel):
+    """What one model answered for the texts of a part or a run, at the mix's prices, whoever has paid for it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: int
+    """Nano-dollars, of the calls whose cost is known."""
+    unpriced_calls: int
+
+
+class Texts(BaseModel):
+    """Who wrote the texts of a catalogue, and what was turned down: its provenance and audit.
+
+    Nothing of it says what this build has spent, which answers out of the cache make less than what
+    the texts have cost.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    items: int
+    written: dict[str, int]
+    """Texts by model."""
+    rounds: dict[str, int]
+    """Texts of models by the round they were written in, from 0."""
+    unfilled: dict[str, int]
+    """Items that kept their procedural text, by reason."""
+    rejected: dict[str, dict[str, int]]
+    """Texts of models that were turned down, by model and rule."""
+    answers: dict[str, Answers]
+    """By model."""
+
+    @property
+    def turned_down(self) -> int:
+        """Texts of models that were turned down."""
+        return sum(sum(rules.values()) for rules in self.rejected.values())
+
+    def accepted_within(self, percent: int) -> bool:
+        """Whether at most so many of a hundred texts of models were turned down; few of them say nothing."""
+        judged = self.turned_down + self.filled
+        return judged < FEWEST_JUDGED or self.turned_down * 100 <= judged * percent
+
+    @property
+    def filled(self) -> int:
+        """Texts of models."""
+        return sum(self.written.values())
+
+    @classmethod
+    def sum_of(cls, found: Iterable[Texts]) -> Texts:
+        """All of them together, every name in order."""
+        items = 0
+        counts: dict[str, Counter[str]] = {name: Counter() for name in ("written", "rounds", "unfilled")}
+        rejected: dict[str, Counter[str]] = {}
+        answers: dict[str, Counter[str]] = {}
+        for each in found:
+            items += each.items
+            for name, counter in counts.items():
+                counter.update(getattr(each, name))
+            for model, rules in each.rejected.items():
+                rejected.setdefault(model, Counter()).update(rules)
+            for model, given in each.answers.items():
+                answers.setdefault(model, Counter()).update(given.model_dump())
+        return cls(
+            items=items,
+            **{name: dict(counter) for name, counter in counts.items()},
+            rejected={model: dict(rules) for model, rules in rejected.items()},
+            answers={model: Answers(**given) for model, given in answers.items()},
+        )
+
+
 class Part(Published):
     """What one attempt at a unit published: every blob, and how many rows a table got."""
 
@@ -123,6 +200,8 @@ class Part(Published):
     blobs: list[BlobEntry]
     """Sorted by key."""
     rows: dict[str, int]
+    texts: Texts | None = None
+    """Of a catalogue that language models write."""
 
 
 class PartEntry(BaseModel):
@@ -148,6 +227,8 @@ class Root(Published):
     parts: list[PartEntry]
     version: str | None = None
     """Of a catalogue."""
+    texts: Texts | None = None
+    """Of a catalogue that language models write: the sum over its parts."""
 
 
 def blob_entry(key: str, data: bytes) -> BlobEntry:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from docgen_core.blobs.contract import BlobStore
+from docgen_core.canonical import sha256_hex
 from docgen_core.errors import BlobExists, BlobMissing, PlanConflict, RunUnknown, SelectionRefused, UsageError
 from docgen_core.packs import load_pack
 from docgen_core.packs.contract import Pack
@@ -296,7 +297,10 @@ def _refuse_conflict(there: RunMarker, asked: RunMarker) -> None:
 
 
 def _fields(marker: RunMarker) -> dict[str, object]:
-    return {**dict(_flat(marker.spec)), "prefix": marker.prefix, "unit_size": marker.unit_size}
+    told = {**dict(_flat(marker.spec)), "prefix": marker.prefix, "unit_size": marker.unit_size}
+    if "mix" in told:
+        told["mix"] = f"the one of SHA-256 {sha256_hex(str(told['mix']).encode())[:12]}"
+    return told
 
 
 def _flat(spec: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from docgen_core.errors import Damage, RecordRefused
-from docgen_core.packs.contract import Record, Row
+from docgen_core.golden import CATALOGUE_KEY_FIELDS
+from docgen_core.packs.contract import Pack, Record, Row
 from docgen_core.runs.columns import column_array
 from docgen_core.runs.manifest import BlobEntry
 
@@ -26,6 +27,11 @@ ROW_GROUP_ROWS = 64 * 1024
 
 DOCUMENT_ROW_KEY = "1"
 """A document has one row in `documents`."""
+
+
+def catalogue_schemas(pack: Pack) -> dict[str, pa.Schema]:
+    """The pack's catalogue tables as they are published: with the core's columns first."""
+    return {name: pa.schema([*CATALOGUE_KEY_FIELDS, *schema]) for name, schema in pack.catalogue_tables.items()}
 
 
 def encode_shard(table: str, schema: pa.Schema, rows: Sequence[Row]) -> bytes:

@@ -86,10 +86,12 @@ class CatalogueRunSpec(CatalogueSpec):
     kind: Literal["catalogue"] = "catalogue"
     version: str
     pack_version: str = Field(min_length=1)
+    mix: str | None = None
+    """Canonical text of the language models that write descriptions; None for a procedural catalogue."""
 
     def as_json(self) -> dict[str, Any]:
         """The model as plain JSON."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", exclude_none=True)
 
 
 def content_digest(parts: Mapping[int, str]) -> str:

@@ -15,13 +15,18 @@ import pyarrow as pa
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import RecordRefused
 from docgen_core.golden import CORE_TABLES
-from docgen_core.packs.contract import Row
-from docgen_core.runs.keys import document_key, part_key, shard_key
-from docgen_core.runs.manifest import BlobEntry, Part, Plan, blob_entry
-from docgen_core.runs.shards import box_rows, documents_row, encode_shard
+from docgen_core.llm.batches import BatchPending
+from docgen_core.packs.contract import Row, Rows
+from docgen_core.runs.keys import document_key, part_key, shard_key, usage_key
+from docgen_core.runs.manifest import BlobEntry, Part, Plan, Texts, blob_entry
+from docgen_core.runs.shards import box_rows, catalogue_schemas, documents_row, encode_shard
 from docgen_core.runs.source import CatalogueSource, DocumentSource, GeneratedDocument
+from docgen_core.runs.texts import Writers, WriterSettings
+from docgen_core.runs.usage import LLM_USAGE, usage_rows
+from docgen_core.runs.usage import SCHEMA as USAGE_SCHEMA
+from docgen_core.state.budget import Settlement
+from docgen_core.state.contract import Lease, RunKind, StateStore
 from docgen_core.state.contract import Part as PublishedPart
-from docgen_core.state.contract import RunKind
 
 if TYPE_CHECKING:
     from docgen_core.render.chromium import Renderer
@@ -33,8 +38,22 @@ Check = Callable[[], None]
 class UnitMaker(Protocol):
     """Makes the units of one run."""
 
-    def make(self, unit: int, check: Check) -> PublishedPart:
+    def make(self, lease: Lease, check: Check) -> PublishedPart:
         """Publish everything the unit has, its part last. Raises what ends the attempt."""
+
+    def settlement(self) -> Settlement | None:
+        """What the run's budget is to book together with the unit just made."""
+
+    def close(self) -> None:
+        """Give back what the maker holds."""
+
+
+class UnitWaits(Exception):
+    """The unit waits for somebody else, such as a vendor's batch: it goes back until then, without an attempt."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"waits for {seconds:.0f} s")
+        self.seconds = seconds
 
 
 class RendererOnDemand:
@@ -62,10 +81,18 @@ class RendererOnDemand:
             self._renderer = None
 
 
-def open_maker(plan: Plan, blobs: BlobStore, renderer: RendererOnDemand) -> UnitMaker:
-    """The maker for the run's kind."""
+def open_maker(
+    plan: Plan,
+    blobs: BlobStore,
+    renderer: RendererOnDemand,
+    *,
+    state: StateStore,
+    worker: str,
+    writing: WriterSettings,
+) -> UnitMaker:
+    """The maker for the run's kind. `writing` says how language models are asked, where the run has any."""
     if RunKind(plan.kind) is RunKind.CATALOGUE:
-        return CatalogueMaker(plan, blobs)
+        return CatalogueMaker(plan, blobs, Writers.open(plan, state, blobs, worker, writing))
     return DocumentsMaker(plan, blobs, renderer)
 
 
@@ -77,14 +104,21 @@ class DocumentsMaker:
         self._source = DocumentSource.open(plan, blobs)
         self._schemas = {**CORE_TABLES, **self._source.pack.tables}
 
-    def make(self, unit: int, check: Check) -> PublishedPart:
+    def make(self, lease: Lease, check: Check) -> PublishedPart:
         """Publish the unit's documents one by one, then its shards, then its part."""
-        publisher = _UnitPublisher(self._plan, self._blobs, unit, self._schemas)
-        for index in self._plan.unit_range(unit):
+        publisher = _UnitPublisher(self._plan, self._blobs, lease.index, self._schemas)
+        for index in self._plan.unit_range(lease.index):
             check()
             self._draw(publisher, self._source.generate(index))
         check()
         return publisher.publish()
+
+    def settlement(self) -> Settlement | None:
+        """None: documents cost nothing."""
+        return None
+
+    def close(self) -> None:
+        """Nothing: the browser is lent."""
 
     def _draw(self, publisher: _UnitPublisher, document: GeneratedDocument) -> None:
         from docgen_core.render.capture import capture
@@ -104,28 +138,78 @@ class DocumentsMaker:
 
 
 class CatalogueMaker:
-    """Units of a catalogue: the rows of a company range. No browser is started for them."""
+    """Units of a catalogue: the rows of a company range. No browser is started for them.
 
-    def __init__(self, plan: Plan, blobs: BlobStore) -> None:
-        self._plan, self._blobs = plan, blobs
+    Texts of language models may differ from attempt to attempt: then every key carries the
+    generation, so that what an owner who woke up late publishes replaces nothing.
+    """
+
+    def __init__(self, plan: Plan, blobs: BlobStore, writers: Writers | None) -> None:
+        self._plan, self._blobs, self._writers = plan, blobs, writers
         self._source = CatalogueSource.open(plan)
+        self._schemas = catalogue_schemas(self._source.pack)
+        self._keys = {"run_id": plan.run_id, "catalogue_version": plan.catalogue_spec.version}
 
-    def make(self, unit: int, check: Check) -> PublishedPart:
+    def make(self, lease: Lease, check: Check) -> PublishedPart:
         """Publish the range's shards, then its part."""
-        publisher = _UnitPublisher(self._plan, self._blobs, unit, self._source.pack.catalogue_tables)
-        for company_id in self._plan.unit_range(unit):
+        companies = []
+        for company_id in self._plan.unit_range(lease.index):
             check()
-            for table, rows in self._source.generate(company_id).items():
-                publisher.add(table, rows)
+            companies.append(self._source.generate(company_id))
+        generation, texts = None, None
+        if self._writers is not None:
+            generation = lease.generation
+            companies, texts = self._written(self._writers, lease, companies, check)
+        publisher = _UnitPublisher(self._plan, self._blobs, lease.index, self._schemas, generation)
+        for rows in companies:
+            for table, found in rows.items():
+                publisher.add(table, [{**row, **self._keys} for row in found])
         check()
-        return publisher.publish()
+        return publisher.publish(texts)
+
+    def settlement(self) -> Settlement | None:
+        """What the models have cost so far."""
+        return self._writers.settlement() if self._writers else None
+
+    def close(self) -> None:
+        """Settle, and give back what is left of the budget's slices."""
+        if self._writers:
+            self._writers.close()
+
+    def _written(self, writers: Writers, lease: Lease, companies: list[Rows], check: Check) -> tuple[list[Rows], Texts]:
+        """The companies with what models wrote, and the audit of it. What was asked is recorded in any case."""
+        pack = self._source.pack
+        wanted = [pack.text_items(rows) for rows in companies]
+        items = [item for found in wanted for item in found]
+        try:
+            filled = writers.fill(items, check)
+        except BatchPending as pending:
+            raise UnitWaits(pending.retry_seconds) from None
+        finally:
+            self._record(writers, lease)
+        texts = writers.audit(items, filled)
+        return [pack.with_texts(rows, filled.texts) for rows in companies], texts
+
+    def _record(self, writers: Writers, lease: Lease) -> None:
+        rows = usage_rows(**self._keys, lease=lease, calls=writers.calls)
+        shard = encode_shard(LLM_USAGE, USAGE_SCHEMA, rows)
+        self._blobs.put(usage_key(self._plan.prefix, lease.index, lease.generation), shard)
 
 
 class _UnitPublisher:
     """Collects a unit's rows, and publishes its blobs in an order that leaves no half unit readable."""
 
-    def __init__(self, plan: Plan, blobs: BlobStore, unit: int, schemas: Mapping[str, pa.Schema]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        blobs: BlobStore,
+        unit: int,
+        schemas: Mapping[str, pa.Schema],
+        generation: int | None = None,
+    ) -> None:
+        """`generation` is the attempt's, where another attempt may give other bytes."""
         self._plan, self._blobs, self._unit, self._schemas = plan, blobs, unit, schemas
+        self._generation = generation
         self._rows: dict[str, list[Row]] = {table: [] for table in schemas}
         self._entries: list[BlobEntry] = []
 
@@ -139,11 +223,11 @@ class _UnitPublisher:
         """Publish a document's file."""
         return self._put(document_key(self._plan.prefix, self._unit, document_id, suffix), data)
 
-    def publish(self) -> PublishedPart:
+    def publish(self, texts: Texts | None = None) -> PublishedPart:
         """Publish the shards, empty ones too, and then the part that names everything."""
         for table, schema in self._schemas.items():
             shard = encode_shard(table, schema, self._rows[table])
-            self._put(shard_key(self._plan.prefix, table, self._unit), shard)
+            self._put(shard_key(self._plan.prefix, table, self._unit, self._generation), shard)
         items = self._plan.unit_range(self._unit)
         part = Part(
             run_id=self._plan.run_id,
@@ -152,8 +236,9 @@ class _UnitPublisher:
             count=len(items),
             blobs=sorted(self._entries, key=lambda entry: entry.key),
             rows={table: len(rows) for table, rows in self._rows.items()},
+            texts=texts,
         )
-        key = part_key(self._plan.prefix, self._unit)
+        key = part_key(self._plan.prefix, self._unit, self._generation)
         self._blobs.put(key, part.to_bytes())
         return PublishedPart(key, part.digest, sum(part.rows.values()))
 

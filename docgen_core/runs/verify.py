@@ -18,8 +18,18 @@ from docgen_core.canonical import sha256_hex
 from docgen_core.errors import BlobMissing, Damage, RunIncomplete, RunUnknown
 from docgen_core.runs.contents import check_unit_contents
 from docgen_core.runs.finalise import finished_units, part_entry
-from docgen_core.runs.keys import default_prefix, is_attempt, plan_key, root_key, sealed_key, unit_of
-from docgen_core.runs.manifest import Part, PartEntry, Plan, PublishedT, Root, parse, refuse_withdrawn, sealed_digest
+from docgen_core.runs.keys import default_prefix, is_attempt, is_usage, plan_key, root_key, sealed_key, unit_of
+from docgen_core.runs.manifest import (
+    Part,
+    PartEntry,
+    Plan,
+    PublishedT,
+    Root,
+    Texts,
+    parse,
+    refuse_withdrawn,
+    sealed_digest,
+)
 from docgen_core.runs.spec import spec_digest
 from docgen_core.state.contract import Run, RunState, StateStore
 
@@ -285,11 +295,16 @@ class _Verifier:
             sums.update(part.rows)
         if len(parts) == root.total_units and dict(sums) != root.rows:
             self._find(FindingKind.MISMATCH, root_key(self.prefix), "its row counts are not the sums of its parts'")
+        texts = [part.texts for part in parts if part.texts]
+        if len(parts) == root.total_units and root.texts != (Texts.sum_of(texts) if texts else None):
+            self._find(FindingKind.MISMATCH, root_key(self.prefix), "its audit of texts is not the sum of its parts'")
 
     def _unnamed(self) -> None:
         for key in self.present.keys() - self.named:
             unit = unit_of(self.prefix, key)
             if self.units is not None and unit is not None and unit not in self.units:
+                continue
+            if is_usage(self.prefix, key):
                 continue
             if is_attempt(self.prefix, key):
                 self._find(FindingKind.LEFTOVER, key, "a superseded attempt")

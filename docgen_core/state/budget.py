@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from operator import itemgetter
 
@@ -20,6 +21,9 @@ from docgen_core.errors import BudgetTooLow, UsageError
 
 NANO = 1_000_000_000
 """Nano-dollars in a dollar."""
+
+MAX_USD = 1_000_000
+"""Of a budget that a person may set."""
 
 MAX_NAME_BYTES = 256
 """Of the id of a grant or an entry, and of a model's or provider's name."""
@@ -157,6 +161,27 @@ class Spend:
     def total(self) -> ModelUsage:
         """All models together."""
         return sum(self.models.values(), ModelUsage())
+
+
+# Dollars ----------------------------------------------------------------------------------
+
+
+def nano_dollars(text: str, what: str) -> int:
+    """US dollars, exact to a nano-dollar, as whole nano-dollars. Raises `UsageError` naming `what` was given."""
+    try:
+        nano = Decimal(text.strip().removeprefix("$")) * NANO
+    except InvalidOperation:
+        nano = Decimal("NaN")
+    if not nano.is_finite() or not 0 <= nano <= MAX_USD * NANO or nano != nano.to_integral_value():
+        raise UsageError(f"{what} {text!r}: give US dollars from 0 to {MAX_USD}, e.g. 5 or 0.25")
+    return int(nano)
+
+
+def in_dollars(nano: int) -> str:
+    """Nano-dollars as dollars, exact: cents always, and as many more digits as there are."""
+    whole, rest = divmod(nano, NANO)
+    digits = f"{rest:09d}".rstrip("0")
+    return f"{whole}.{digits:<02}"
 
 
 # Grants -----------------------------------------------------------------------------------

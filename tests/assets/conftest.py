@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,18 @@ def copied(source: Location, folder: Path) -> Iterator[Location]:
             (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
     with opened_location(source.defs, folder) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def copies() -> Callable[[Location, Path], AbstractContextManager[Location]]:
+    """Makes a copy of a location under a folder of its own."""
+    return copied
+
+
+@pytest.fixture(scope="session")
+def locations(defs: dg.Definitions) -> Callable[[Path], AbstractContextManager[Location]]:
+    """Makes a location under a folder, for modules that share one of their own."""
+    return partial(opened_location, defs)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from docgen_core.errors import RecordRefused, SelectionRefused
 from docgen_core.golden import DECIMAL, KEY_FIELDS, column
+from docgen_core.llm.items import TextItem, Written
 from docgen_core.packs.contract import Row, Rows, RunView
 from docgen_core.render.capture import CONDITIONS
 from docgen_core.render.html import Page, PrintLog
@@ -99,6 +100,12 @@ class DeliveryNotes:
         depot = DEPOTS[(company_id + spec.seed) % len(DEPOTS)]
         goods = [{"company_id": company_id, "name": f"Goods {company_id}.{n}"} for n in range(spec.products)]
         return {"companies": [{"company_id": company_id, "depot": depot}], "goods": goods}
+
+    def text_items(self, rows: Rows) -> Sequence[TextItem]:
+        return ()
+
+    def with_texts(self, rows: Rows, texts: Mapping[str, Written]) -> Rows:
+        return rows
 
     def record(self, run: RunView, index: int) -> DeliveryNote:
         self.trouble(index)

@@ -10,12 +10,11 @@ from contextlib import nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
-import sim_maker
 from sim_schedule import Breakage
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import LeaseLost
-from docgen_core.runs import drain, finalise
+from docgen_core.runs import drain, finalise, keys
 from docgen_core.runs.keys import root_key
 from docgen_core.runs.manifest import refuse_withdrawn
 from docgen_core.state import budget, transitions
@@ -80,7 +79,7 @@ def _granted_by_what_is_settled(available: Mapping[str, int], first: str, amount
 BREAKAGES: dict[str, Breakage] = {
     "nothing": nullcontext,
     "no generation check in complete": lambda: patch.object(transitions, "completed", _completed),
-    "shared keys for unreproducible blobs": lambda: patch.object(sim_maker, "attempt_key", lambda key, _: key),
+    "shared keys for unreproducible blobs": lambda: patch.object(keys, "_attempt", lambda _: ""),
     "COMPLETED before the root": lambda: patch.object(drain, "finalize", _finalize),
     "expired leases are never taken over": lambda: patch.object(Watch, "seconds_left", _never_past),
     "a settlement is booked at each delivery": lambda: patch.object(budget, "settled", _booked_at_each_delivery),

@@ -7,7 +7,7 @@ does not belong here: who works on what, and faults.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -16,28 +16,40 @@ from sim_pack import PACK
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.golden import CORE_TABLES
 from docgen_core.runs import shards, unit
-from docgen_core.runs.keys import document_id, part_key, shard_key
-from docgen_core.runs.manifest import Part, Plan, blob_entry
+from docgen_core.runs.keys import document_id
+from docgen_core.runs.manifest import Plan
+from docgen_core.state.contract import Lease
 from docgen_core.state.contract import Part as PublishedPart
 
 TABLES = {**CORE_TABLES, **PACK.tables}
+CATALOGUE_TABLES = shards.catalogue_schemas(PACK)
 
 Work = Callable[[int], None]
 """Takes the time that an item of this unit takes, or the process's life."""
 
 
-class ReproducibleMaker:
+class _Maker:
+    """What a maker is besides: without a budget, and without anything to give back."""
+
+    def settlement(self) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+class ReproducibleMaker(_Maker):
     """Documents: the same bytes under the same keys, whoever makes them and however often."""
 
     def __init__(self, plan: Plan, blobs: BlobStore, work: Work) -> None:
         self._plan, self._blobs, self._work = plan, blobs, work
         self._stream = plan.documents_spec.stream
 
-    def make(self, number: int, check: Callable[[], None]) -> PublishedPart:
-        publisher = unit._UnitPublisher(self._plan, self._blobs, number, TABLES)
-        for index in self._plan.unit_range(number):
+    def make(self, lease: Lease, check: Callable[[], None]) -> PublishedPart:
+        publisher = unit._UnitPublisher(self._plan, self._blobs, lease.index, TABLES)
+        for index in self._plan.unit_range(lease.index):
             check()
-            self._work(number)
+            self._work(lease.index)
             name = document_id(self._stream, index)
             entry = publisher.put_document(name, ".pdf", f"document {name}\n".encode())
             publisher.add("documents", [self._row(name, entry)])
@@ -50,43 +62,22 @@ class ReproducibleMaker:
         return {**keys, **said, "key": entry.key, "bytes": entry.bytes, "sha256": entry.sha256}
 
 
-def attempt_key(key: str, generation: int) -> str:
-    """The key of an attempt's own blob: what it holds, no other attempt can overwrite."""
-    stem, dot, suffix = key.rpartition(".")
-    return f"{stem}.g{generation}{dot}{suffix}"
-
-
-class UnreproducibleMaker:
+class UnreproducibleMaker(_Maker):
     """Texts of a catalogue: other words at each attempt."""
 
-    def __init__(
-        self, plan: Plan, blobs: BlobStore, work: Work, *, author: str, generations: Mapping[int, int]
-    ) -> None:
-        self._plan, self._blobs, self._work = plan, blobs, work
-        self._author, self._generations = author, generations
+    def __init__(self, plan: Plan, blobs: BlobStore, work: Work, *, author: str) -> None:
+        self._plan, self._blobs, self._work, self._author = plan, blobs, work, author
 
-    def make(self, number: int, check: Callable[[], None]) -> PublishedPart:
-        generation, prefix, rows = self._generations[number], self._plan.prefix, []
-        for company in self._plan.unit_range(number):
+    def make(self, lease: Lease, check: Callable[[], None]) -> PublishedPart:
+        publisher = unit._UnitPublisher(self._plan, self._blobs, lease.index, CATALOGUE_TABLES, lease.generation)
+        keys = {"run_id": self._plan.run_id, "catalogue_version": "v1"}
+        for company in self._plan.unit_range(lease.index):
             check()
-            self._work(number)
-            rows.append({"company_id": company, "depot": f"{self._author} g{generation}"})
+            self._work(lease.index)
+            row = {**keys, "company_id": company, "depot": f"{self._author} g{lease.generation}"}
+            publisher.add("companies", [row])
         check()
-        shard = encode_once("companies", PACK.catalogue_tables["companies"], rows)
-        key = attempt_key(shard_key(prefix, "companies", number), generation)
-        self._blobs.put(key, shard)
-        items = self._plan.unit_range(number)
-        part = Part(
-            run_id=self._plan.run_id,
-            unit=number,
-            first=items.start,
-            count=len(items),
-            blobs=[blob_entry(key, shard)],
-            rows={"companies": len(rows)},
-        )
-        key = attempt_key(part_key(prefix, number), generation)
-        self._blobs.put(key, part.to_bytes())
-        return PublishedPart(key, part.digest, len(rows))
+        return publisher.publish()
 
 
 _encoded: dict[str, bytes] = {}

@@ -188,8 +188,8 @@ class Schedule:
         self.trouble: dict[int, str] = {}
         """What a unit does to whoever works on it: kills, crashes, hangs, or is refused."""
         self.alive: set[str] = set()
-        self.makers: dict[BlobStore, tuple[Process, SimulatedTables, Purse | None]] = {}
-        """By the blob store that a worker was given: who it is, what it has claimed, and its money."""
+        self.makers: dict[BlobStore, tuple[Process, Purse | None]] = {}
+        """By the blob store that a worker was given: who it is, and its money."""
         self.bill = Bill()
         self._numbers: Counter[str] = Counter()
 
@@ -200,12 +200,12 @@ class Schedule:
         terminate = stop.set if stop else lambda: None
         return Line(process, self.faults if faults else None, self.shape.latency, self._note, terminate)
 
-    def store(self, line: Line) -> tuple[PayingStore, SimulatedTables]:
+    def store(self, line: Line) -> PayingStore:
         """The production store of a process, over the simulated primitives."""
         tables = SimulatedTables(self.server, line)
         settings = Settings(LEASE_SECONDS, self.shape.max_attempts, self.shape.skew_seconds)
         process = line.process
-        return PayingStore(tables, settings, uri="sim", clock=process.wall, monotonic=process.monotonic), tables
+        return PayingStore(tables, settings, uri="sim", clock=process.wall, monotonic=process.monotonic)
 
     def blobs_of(self, line: Line) -> BlobStore:
         """The blob store of a process."""
@@ -243,7 +243,7 @@ class Schedule:
     def plan(self, process: Process) -> str:
         """A planner's whole life."""
         line = self.line(process)
-        store, blobs = self.store(line)[0], self.blobs_of(line)
+        store, blobs = self.store(line), self.blobs_of(line)
         self.plan_with(store, blobs, process.world.sleep)
         if self.shape.cap:
             # Late, after an operator perhaps has set another and workers have spent it.
@@ -268,7 +268,7 @@ class Schedule:
         while self.tables.read_run(self.shape.run_id) is None:
             process.world.sleep(1.0)
         try:
-            self.plan_with(self.store(line)[0], self.blobs_of(line), process.world.sleep, seed=2)
+            self.plan_with(self.store(line), self.blobs_of(line), process.world.sleep, seed=2)
         except PlanConflict:
             return "refused"
         self.problems.append("another plan under the same run id was not refused")
@@ -278,11 +278,10 @@ class Schedule:
         """A worker's whole life."""
         stop = VirtualEvent(self.world)
         line = self.line(process, stop=stop)
-        store, tables = self.store(line)
-        blobs = self.blobs_of(line)
+        store, blobs = self.store(line), self.blobs_of(line)
         if self.shape.cap:
             store.purse = Purse(store, self.shape.run_id, process, self.rng, self.bill)
-        self.makers[blobs] = (process, tables, store.purse)
+        self.makers[blobs] = (process, store.purse)
         outcome = work_run(
             self.shape.run_id,
             state=store,
@@ -303,7 +302,7 @@ class Schedule:
         """An operator who does one thing, as soon as there is a run."""
 
         def life(process: Process) -> str:
-            store = self.store(self.line(process, faults=False))[0]
+            store = self.store(self.line(process, faults=False))
             while True:
                 try:
                     act(store)
@@ -316,9 +315,9 @@ class Schedule:
 
     # What is made -------------------------------------------------------------------------------
 
-    def open_maker(self, plan: Plan, blobs: BlobStore, _: object) -> Any:
+    def open_maker(self, plan: Plan, blobs: BlobStore, _: object, **__: object) -> Any:
         """In place of `drain.open_maker`."""
-        process, tables, purse = self.makers[blobs]
+        process, purse = self.makers[blobs]
 
         def work(number: int) -> None:
             self.world.sleep(self.shape.item_seconds * self.rng.uniform(0.5, 1.5))
@@ -339,7 +338,7 @@ class Schedule:
 
         if self.shape.reproducible:
             return ReproducibleMaker(plan, blobs, work)
-        return UnreproducibleMaker(plan, blobs, work, author=process.name, generations=tables.generations)
+        return UnreproducibleMaker(plan, blobs, work, author=process.name)
 
     # The schedule -------------------------------------------------------------------------------
 

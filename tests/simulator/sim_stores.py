@@ -156,8 +156,6 @@ class SimulatedTables(Primitives):
         self._server, self._line, self._actor = server, line, line.process.name
         self.run_age_seconds = server.profile.run_age_seconds
         self.available_shards = server.profile.available_shards
-        self.generations: dict[int, int] = {}
-        """Of the units that this process knows it has claimed."""
 
     def insert_run(self, run: Run) -> bool:
         return self._line.call("insert_run", lambda: self._server.insert_run(self._actor, run), write=True)
@@ -194,9 +192,6 @@ class SimulatedTables(Primitives):
             applied = self._line.call(_named(changes), together, write=True)
         else:
             applied = self._write_one_by_one(changes)
-        for (_, after), done in zip(changes, applied, strict=True):
-            if done and after.state is UnitState.RUNNING:
-                self.generations[after.index] = after.generation
         return applied
 
     def _write_one_by_one(self, changes: Sequence[Change]) -> list[bool]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from docgen_core.errors import SelectionRefused
+from docgen_core.llm.items import TextItem, Written
 from docgen_core.packs.contract import Pack, Row, Rows, RunView
 from docgen_core.packs.invoice import record, tables
-from docgen_core.packs.invoice.catalogue import CATALOGUE_TABLES, catalogue_rows
+from docgen_core.packs.invoice.catalogue import CATALOGUE_TABLES, catalogue_rows, text_items, with_texts
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
 from docgen_core.packs.invoice.layouts import LAYOUTS, render_page
 from docgen_core.packs.invoice.model import Invoice
@@ -47,6 +48,14 @@ class InvoicePack:
     def catalogue_rows(self, spec: CatalogueSpec, company_id: int) -> Rows:
         """A company and what it sells."""
         return catalogue_rows(spec, company_id)
+
+    def text_items(self, rows: Rows) -> Sequence[TextItem]:
+        """Descriptions of the company's products."""
+        return text_items(rows)
+
+    def with_texts(self, rows: Rows, texts: Mapping[str, Written]) -> Rows:
+        """The rows with these descriptions."""
+        return with_texts(rows, texts)
 
     def record(self, run: RunView, index: int) -> Invoice:
         """Document `index`, reconciled."""

@@ -14,11 +14,17 @@ from fabricated_run import ORDERS, case_21, orders_and_notes, seal
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import Damage, DocgenError, RunIncomplete, RunWithdrawn, UsageError
 from docgen_core.export import ExportReport, export_run
-from docgen_core.runs.keys import part_key, root_key, sealed_key, shard_key, withdrawn_key
+from docgen_core.llm.items import CallOutcome, CallRecord
+from docgen_core.runs.keys import part_key, root_key, sealed_key, shard_key, usage_key, withdrawn_key
 from docgen_core.runs.shards import encode_shard
+from docgen_core.runs.usage import LLM_USAGE, SCHEMA, usage_rows
+from docgen_core.state.contract import Lease
 
 if TYPE_CHECKING:
     from conftest import Place
+
+
+COST = Decimal("0.000602000")
 
 
 def export(run_id: str, blobs: BlobStore, place: Place, **more: object) -> ExportReport:
@@ -202,9 +208,37 @@ def test_a_run_collected_while_it_is_exported_is_withdrawn_not_damaged(place: Pl
     assert "orders" not in place.tables() or place.rows("orders") == []
 
 
-def test_a_catalogue_is_refused(place: Place, blobs: BlobStore) -> None:
+def _asked(blobs: BlobStore, unit: int, generation: int, calls: int) -> None:
+    """An attempt's record of calls to a language model."""
+    lease = Lease("catalogue-v1", unit, generation, generation, "w", 0, 0.0)
+    call = CallRecord(
+        provider="cheap", model="openai/small", reported_model="small-0901", items=("0/1", "0/2"), round=0,
+        request_digest="0" * 64, request_id="chat-1", outcome=CallOutcome.ANSWERED, detail=None, accepted=2, rejected=0,
+        input_tokens=300, output_tokens=200, cost=602_000, cached=False, batch=False,
+    )  # fmt: skip
+    rows = usage_rows(run_id="catalogue-v1", catalogue_version="v1", lease=lease, calls=[call] * calls)
+    blobs.put(usage_key("catalogue/v1", unit, generation), encode_shard(LLM_USAGE, SCHEMA, rows))
+
+
+def test_a_catalogue_is_exported_with_every_call_of_every_attempt(place: Place, blobs: BlobStore) -> None:
     seal(blobs, "catalogue-v1", orders_and_notes("catalogue-v1"))
-    with pytest.raises(UsageError, match="built a catalogue"):
+    for unit, generation, calls in ((0, 1, 1), (0, 2, 2), (1, 1, 0)):
+        _asked(blobs, unit, generation, calls)
+    for _ in range(2):
+        report = export("catalogue-v1", blobs, place)
+        assert report.rows == {"notes": 0, "orders": 2, "llm_usage": 3}
+    found = [
+        (row["unit"], row["generation"], row["call"], row["cost_usd"]) for row in place.read("llm_usage").to_pylist()
+    ]
+    assert sorted(found) == [(0, 1, 1, COST), (0, 2, 1, COST), (0, 2, 2, COST)]
+    assert export("catalogue-v1", blobs, place, units={1}).rows == {"notes": 0, "orders": 1, "llm_usage": 0}
+    assert place.read("llm_usage").num_rows == 0
+
+
+def test_a_record_of_calls_that_cannot_be_read_is_named(place: Place, blobs: BlobStore) -> None:
+    seal(blobs, "catalogue-v1", orders_and_notes("catalogue-v1"))
+    blobs.put(usage_key("catalogue/v1", 1, 1), b"no parquet")
+    with pytest.raises(Damage, match=r"usage/unit-000001\.g1"):
         export("catalogue-v1", blobs, place)
 
 

@@ -98,10 +98,9 @@ def test_pictures_where_a_file_is_in_the_way(shop: Any, tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_catalogue_to_export_or_to_show(shop: Any) -> None:
-    for words in (("export", "catalogue-small"), ("show", "catalogue-small", "1")):
-        refused = shop(*words)
-        assert refused.code == 2 and "catalogue" in refused.complaint
+def test_a_catalogue_to_show(shop: Any) -> None:
+    refused = shop("show", "catalogue-small", "1")
+    assert refused.code == 2 and "built a catalogue" in refused.complaint
 
 
 def test_to_wait_for_no_run_in_particular(shop: Any) -> None:

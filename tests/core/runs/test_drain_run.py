@@ -15,6 +15,7 @@ from docgen_core.runs.drain import DrainEnd, UnitOutcome, reopen_run, resume_run
 from docgen_core.runs.manifest import read_plan
 from docgen_core.runs.plan import preview
 from docgen_core.runs.selection import Selection
+from docgen_core.runs.texts import WriterSettings
 from docgen_core.runs.unit import RendererOnDemand, open_maker
 from docgen_core.runs.verify import verify_run
 from docgen_core.runs.withdraw import withdraw
@@ -177,7 +178,7 @@ def test_who_only_waited_leaves_the_sealing_to_who_did_the_last_unit(stage: Any,
         def claim_next_unit(self, *args: Any, **kwargs: Any) -> Any:
             claim = self.state.claim_next_unit(*args, **kwargs)
             if claim.outlook is Outlook.BUSY and not stage.blobs.exists(last):
-                part = maker.make(held.index, lambda: None)
+                part = maker.make(held, lambda: None)
                 stage.state.complete_unit(held, part)
             elif claim.outlook is Outlook.DRAINED:
                 hangs_back.set()
@@ -185,7 +186,8 @@ def test_who_only_waited_leaves_the_sealing_to_who_did_the_last_unit(stage: Any,
 
     prefix = "catalogue/v1"
     last = f"{prefix}/manifest/unit-{held.index:06d}.json"
-    maker = open_maker(read_plan(stage.blobs, prefix), stage.blobs, stage.renderer)
+    plan = read_plan(stage.blobs, prefix)
+    maker = open_maker(plan, stage.blobs, stage.renderer, state=stage.state, worker="peer", writing=WriterSettings())
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(stage.work, "catalogue-v1", state=Listening(), stop=stop)
         until(hangs_back.is_set)

@@ -179,7 +179,7 @@ def test_an_unknown_or_withdrawn_run_is_said_to_be_so(sealed: Any) -> None:
 def reseal(stage: Any, unit: int, change: Callable[[dict[str, Any]], None]) -> None:
     """Publish the run anew with a part that `change` has edited, all digests made to fit."""
     root = read_root(stage.blobs, PREFIX)
-    part = read_part(stage.blobs, root.parts[unit]).model_dump()
+    part = read_part(stage.blobs, root.parts[unit]).model_dump(exclude_none=True)
     change(part)
     stage.blobs.put(root.parts[unit].key, canonical_json(part))
     edited = root.model_dump(exclude_none=True)
