@@ -96,23 +96,21 @@ class Attempt:
             call = asyncio.ensure_future(self._once())
             lane.begun(call)
             try:
-                answer = await call
+                await call
             except CallFailed as failed:
                 failing_since = began if failing_since is None else failing_since
                 await self._failed(failed, began)
                 if failed.timed_out or lane.clock() - failing_since > PATIENCE_SECONDS:
                     raise GivenUp(Lost.PROVIDER) from None
-            except asyncio.CancelledError:
+            except BaseException as error:
                 if self.paid is None:
                     lane.ended()
-                if _is_cancelled():
+                if not isinstance(error, asyncio.CancelledError) or _is_cancelled():
                     raise
-                raise GivenUp(Lost.PROVIDER) from None
-            except BaseException:
-                lane.ended()
-                raise
-            else:
-                return await self._weighed(answer)
+                if self.paid is None:  # the lane has given it up
+                    raise GivenUp(Lost.PROVIDER) from None
+            if self.paid is not None:  # also where it came together with the end of its provider
+                return await self._weighed(self.paid)
 
     @property
     def cost(self) -> int | None:
@@ -127,7 +125,7 @@ class Attempt:
             actual = used(self._lane.provider, self._chunk.request, self.paid)
             await self._lane.purse.settle(reservation, actual)
 
-    async def _once(self) -> Answer:
+    async def _once(self) -> None:
         lane, chunk = self._lane, self._chunk
         worst = lane.provider.worst_case(chunk.request.input_tokens)
         reservation = await lane.purse.reserve(lane.provider.model, worst)
@@ -147,7 +145,6 @@ class Attempt:
             await lane.purse.charge(reservation)
             raise
         self._reservation, self.paid = reservation, answer
-        return answer
 
     async def _weighed(self, answer: Answer) -> Answer:
         """Judge the answer while the turn lasts, so that no call begins after one that was too much."""

@@ -96,7 +96,7 @@ class Lane:
         self._weighed: set[str] = set()
         """Requests whose unusable replies are counted already."""
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._under_way: set[asyncio.Future[Answer]] = set()
+        self._under_way: set[asyncio.Future[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._hanging = False
         self._failing_since: float | None = None
@@ -168,7 +168,7 @@ class Lane:
 
     # What calls say about the provider ----------------------------------------------------
 
-    def begun(self, call: asyncio.Future[Answer]) -> None:
+    def begun(self, call: asyncio.Future[None]) -> None:
         """The call can be given up from here on."""
         self._under_way.add(call)
         call.add_done_callback(self._under_way.discard)

@@ -20,10 +20,13 @@ from docgen_core.llm.breakers import UNUSABLE_STREAK
 from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.calls import CallFailed, Failure
 from docgen_core.llm.gates import Rule
+from docgen_core.llm.guard import DistributedBudgetGuard
 from docgen_core.llm.items import CallOutcome, Filled, Unfilled
 from docgen_core.llm.lanes import PATIENCE_SECONDS
 from docgen_core.llm.mix import Provider, ProviderMix
+from docgen_core.llm.prompts import CHUNK_ITEMS
 from docgen_core.llm.requests import Answer, Request
+from docgen_core.llm.routing import route
 from docgen_core.llm.runner import MAX_ROUNDS, CatalogueRunner
 
 T = TypeVar("T")
@@ -372,6 +375,11 @@ def test_without_money_for_a_provider_a_cheaper_one_is_asked_and_never_one_as_de
     poor = World(dear_and_cheap(), budget=100)
     assert ends(in_virtual_time(poor.fill(items_of(60)))[0]) == {"budget": 60}
     assert poor.calls.total() == 0
+    (guard,) = poor.guards
+    assert isinstance(guard, DistributedBudgetGuard)
+    first = Counter(route(poor.mix, "v1", item.id) for item in items_of(60))
+    chunks = {name: -(-count // CHUNK_ITEMS) for name, count in first.items()}
+    assert guard.declined == 2 * chunks["alpha"] + chunks["cheap"], "the dearer one is not tried after the cheaper"
 
 
 def test_case_16_a_model_without_a_price_is_refused_before_any_call_where_there_is_a_budget() -> None:
@@ -399,6 +407,35 @@ def test_a_call_whose_usage_is_not_told_is_charged_at_its_worst_case() -> None:
     in_virtual_time(world.fill(items_of(12)))
     (record,) = world.records
     assert record.input_tokens is None and record.cost == world.booked() > 2000 * 280
+
+
+# Languages --------------------------------------------------------------------------------------
+
+
+def test_each_language_is_asked_for_and_judged_by_itself() -> None:
+    said = {
+        "German": "Ein Ersatzteil für die Werkstatt, Größe {}.",
+        "Japanese": "整備工場で使う交換部品、サイズ{}。",
+        "English": "A spare part for the workshop, size {}.",
+    }
+
+    async def speaks(provider: Provider, request: Request) -> Answer:
+        (language,) = [name for name in said if name in request.messages[0]["content"]]
+        told = [
+            {"id": line["id"], "description": said[language].format(line["name"].split()[2])}
+            for line in asked_for(request.messages)
+        ]
+        return reply(json.dumps(told))
+
+    world = World(mix_of({"name": "alpha"}), alpha=speaks)
+    items = [
+        replace(item, id=f"{language}-{item.id}", group=f"{language}-{item.group}", language=language)
+        for item in items_of(30)
+        for language in ("de", "en", "ja")
+    ]
+    filled, _ = in_virtual_time(world.fill(items))
+    assert len(filled.texts) == 90 and filled.rejected == {}
+    assert "Werkstatt" in filled.texts["de-c000-p0000"].text and "部品" in filled.texts["ja-c000-p0000"].text
 
 
 # Batches ----------------------------------------------------------------------------------------
