@@ -51,7 +51,9 @@ class ReplyCache:
 
     async def keep(self, digest: str, paid: Answer) -> Answer:
         """Store what was paid for in another way than by `fetch`; the answer that stands then."""
-        return await asyncio.to_thread(self._store, self._key(digest), paid, False)
+        key = self._key(digest)
+        stored, damaged = await asyncio.to_thread(self._read, key)
+        return stored if stored is not None else await asyncio.to_thread(self._store, key, paid, damaged)
 
     def _key(self, digest: str) -> str:
         return f"{self._prefix}/{digest[:2]}/{digest}.json"

@@ -52,6 +52,8 @@ _QUARANTINED_STATUS = {401, 402, 403, 404}
 _TIMED_OUT_STATUS = 408
 """Of litellm's too, where it or the connection has given up waiting."""
 _TRANSIENT_STATUS = {408, 409, 425, 429}
+_STATUS_OF_NO_ANSWER = {408, 500}
+"""What libraries say where there was no status at all."""
 
 
 class Failure(StrEnum):
@@ -193,7 +195,7 @@ def failed(error: Exception, key: str) -> CallFailed:
         one_line(f"{type(error).__name__} {status}: {words}", key),
         retry_after=next((after for each in chain if (after := _retry_after(each)) is not None), None),
         may_be_billed=failure is Failure.TRANSIENT and not answered and not never_sent,
-        status=status if answered else None,
+        status=status if answered or status not in _STATUS_OF_NO_ANSWER else None,
         timed_out=status == _TIMED_OUT_STATUS and not answered,
     )
 
@@ -218,8 +220,11 @@ def _codes(error: BaseException) -> Iterator[object]:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    return read_retry_after(headers, now=datetime.now(UTC)) if isinstance(headers, Mapping) else None
+    for said in (getattr(error, "response", None), error):
+        headers = getattr(said, "headers", None)
+        if isinstance(headers, Mapping) and (after := read_retry_after(headers, now=datetime.now(UTC))) is not None:
+            return after
+    return None
 
 
 def read_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:

@@ -52,6 +52,8 @@ class FakeProvider:
             def do_POST(self) -> None:
                 provider._answer(self)
 
+            do_GET = do_POST  # noqa: N815  the library's name
+
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
