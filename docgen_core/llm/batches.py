@@ -137,6 +137,8 @@ class BatchDesk:
         client = self._clients(provider)
         intent = self._intent(provider, wanted)
         placing = await _to_its_end(self._placed(provider, client, record, intent, wanted))
+        if placing.batch:
+            raise BatchPending(provider.name, FIRST_POLL_SECONDS)
         return await self._ended(provider, record, intent, placing)
 
     def _intent(self, provider: Provider, requests: Mapping[str, Request]) -> Intent:

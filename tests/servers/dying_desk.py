@@ -1,6 +1,7 @@
-"""Desks that die by SIGKILL at a named step: processes forked from one that has loaded the libraries already.
+"""Desks that die by SIGKILL at a named step, and those that come after them.
 
-Reads one JSON object a line: what the desk works on, and where it dies. Answers each with the exit code.
+They are processes forked from one that has loaded the libraries already, and reads one JSON object
+a line: what the desk works on, and where it dies. It answers each with the exit code.
 """
 
 from __future__ import annotations
@@ -17,15 +18,13 @@ from types import TracebackType
 from typing import Any
 
 from docgen_core.blobs import open_blobs
-from docgen_core.llm.batch_clients import client_for
+from docgen_core.llm.batch_clients import _body, client_for
 from docgen_core.llm.batches import BatchDesk, BatchPending
 from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.mix import Provider
 from docgen_core.llm.requests import Request, request_for
 from docgen_core.state import open_state
 
-START = 1_800_000_000.0
-"""Seconds since 1970, on the desks' clock."""
 STEPS = (
     "before the intent",
     "before the grant",
@@ -55,7 +54,7 @@ class Midwife:
         return self
 
     def run(self, **work: object) -> int:
-        """Run a desk until it dies or is done; its exit code, negative for a signal."""
+        """Run a desk until it dies or has all there is; its exit code, negative for a signal."""
         assert self._process.stdin and self._process.stdout
         self._process.stdin.write(json.dumps(work) + "\n")
         self._process.stdin.flush()
@@ -65,9 +64,10 @@ class Midwife:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._process.stdin and self._process.stdout
+        self._process.kill()  # litellm takes seconds for its farewell
+        self._process.wait()
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait()
 
 
 def _dies(*_: object, **__: object) -> Any:
@@ -77,12 +77,12 @@ def _dies(*_: object, **__: object) -> Any:
 async def _work(told: Mapping[str, Any]) -> None:
     provider = Provider.model_validate(told["provider"])
     blobs, state, step = open_blobs(told["blobs"]), open_state(told["state"]), told["step"]
-    now = START
+    now = told["start"]
     put = blobs.put
 
     def put_or_die(key: str, data: bytes, *, create_only: bool = False) -> None:
         name = {"intent": STEPS[0], "placing": STEPS[3], "outcome": STEPS[8]}.get(Path(key).stem)
-        if name == step:
+        if name is not None and name == step:
             _dies()
         put(key, data, create_only=create_only)
         if (Path(key).stem, step) in {("placing", STEPS[4]), ("outcome", STEPS[9])}:
@@ -96,7 +96,7 @@ async def _work(told: Mapping[str, Any]) -> None:
     if step == STEPS[7]:
         state.close_grant = _dies  # type: ignore[method-assign]
     desk = BatchDesk(
-        blobs, state, told["run"], 3, "first", ReplyCache(blobs), clients=lambda _: client, clock=lambda: now
+        blobs, state, told["run"], 3, told["worker"], ReplyCache(blobs), clients=lambda _: client, clock=lambda: now
     )
     while True:
         try:
@@ -109,12 +109,11 @@ async def _work(told: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """Fork one desk for each line."""
-    import anthropic  # noqa: F401  loaded once for all of them
-
-    from docgen_core.llm.calls import library
-
-    library()
+    """Fork one desk for each line; what writes and sends a request is loaded once for all of them."""
+    for model in ("openai/alpha-small", "anthropic/alpha-small"):
+        provider = Provider(name="a", model=model, weight=1, max_output_tokens=9, timeout_seconds=9, free=True)  # type: ignore[arg-type]
+        client_for(provider)
+        _body(provider, requests_of(provider, 1)[0])
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
