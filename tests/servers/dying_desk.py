@@ -17,8 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from plain_batches import PlainBatches
+
 from docgen_core.blobs import open_blobs
-from docgen_core.llm.batch_clients import _body, client_for
+from docgen_core.llm.batch_clients import BatchClient, _body, client_for
 from docgen_core.llm.batches import BatchDesk, BatchPending
 from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.mix import Provider
@@ -74,6 +76,10 @@ def _dies(*_: object, **__: object) -> Any:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _client(told: Mapping[str, Any], provider: Provider) -> BatchClient:
+    return client_for(provider) if told["real"] else PlainBatches(finds=provider.model.startswith("openai"))
+
+
 async def _work(told: Mapping[str, Any]) -> None:
     provider = Provider.model_validate(told["provider"])
     blobs, state, step = open_blobs(told["blobs"]), open_state(told["state"]), told["step"]
@@ -89,7 +95,7 @@ async def _work(told: Mapping[str, Any]) -> None:
             _dies()
 
     blobs.put = put_or_die  # type: ignore[method-assign]
-    client = client_for(provider)
+    client = _client(told, provider)
     for at, holder, name in ((1, state, "open_grant"), (2, client, "submit"), (6, state, "settle_grant")):
         if step == STEPS[at]:
             setattr(holder, name, _dies)
@@ -109,15 +115,16 @@ async def _work(told: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """Fork one desk for each line; what writes and sends a request is loaded once for all of them."""
-    for model in ("openai/alpha-small", "anthropic/alpha-small"):
-        provider = Provider(name="a", model=model, weight=1, max_output_tokens=9, timeout_seconds=9, free=True)  # type: ignore[arg-type]
-        client_for(provider)
-        _body(provider, requests_of(provider, 1)[0])
+    """Fork one desk for each line; a vendor's library is loaded once, where it is wanted."""
     for line in sys.stdin:
+        told = json.loads(line)
+        if told["real"]:
+            provider = Provider.model_validate(told["provider"])
+            _client(told, provider)
+            _body(provider, requests_of(provider, 1)[0])
         child = os.fork()
         if child == 0:
-            asyncio.run(_work(json.loads(line)))
+            asyncio.run(_work(told))
             os._exit(0)
         _, status = os.waitpid(child, 0)
         sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")

@@ -97,8 +97,9 @@ class FakeBatches(FakeProvider):
                 told = self._read(handler)
                 self._begin(handler, self._lines_of(told["input_files"][0]), told.get("metadata"), self._mistral)
             case ["messages", "batches"]:
-                lines = {line["custom_id"]: line["params"] for line in self._read(handler)["requests"]}
-                self._begin(handler, lines, None, self._anthropic)
+                told = self._read(handler)
+                lines = {line["custom_id"]: line["params"] for line in told["requests"]}
+                self._begin(handler, lines, told.get("metadata"), self._anthropic)
             case ["messages", "batches", batch_id, "results"]:
                 self._send(handler, 200, self._results(batch_id), "application/x-jsonl")
             case ["messages", "batches", batch_id]:

@@ -10,12 +10,19 @@ import pytest
 from fake_batches import ERRORED, EXPIRED, MISSING, FakeBatches
 from fake_provider import Body, Says
 
+from docgen_core.blobs.memory import MemoryBlobStore
 from docgen_core.errors import UsageError
 from docgen_core.llm import batch_clients, calls
 from docgen_core.llm.batch_clients import BatchStatus, client_for
+from docgen_core.llm.batches import BatchDesk, BatchPending
+from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.calls import CallFailed, Failure
 from docgen_core.llm.mix import BATCH_VENDORS, Price, Provider
 from docgen_core.llm.requests import Request, request_for
+from docgen_core.state.contract import RunKind, RunMarker
+from docgen_core.state.memory import MemoryPrimitives
+from docgen_core.state.settings import Settings
+from docgen_core.state.store import SegmentStore
 
 KEY = "sk-docgen-0123456789abcdef"
 MODELS = {
@@ -164,6 +171,38 @@ def test_a_look_that_fails_says_when_to_look_again_and_whether_the_batch_is_gone
             loop.run(client.status(provider, "batch-99"))
     assert (busy.value.failure, busy.value.status, busy.value.retry_after) == (Failure.TRANSIENT, 429, 7.0)
     assert (gone.value.status, gone.value.may_be_billed) == (404, False)
+
+
+@pytest.mark.parametrize(("ends", "status"), [("failed", "failed"), ("expired", "expired")])
+@pytest.mark.parametrize("vendor", ["openai", "mistral"])
+def test_a_batch_that_failed_as_a_whole_says_why(loop: asyncio.Runner, vendor: str, ends: str, status: str) -> None:
+    with FakeBatches(ends=ends, lines=lambda number, body: EXPIRED) as server:
+        provider = provider_at(server, vendor)
+        client = client_for(provider)
+        found = loop.run(client.status(provider, loop.run(client.submit(provider, asked(provider, 1), "key-1"))))
+        lines = loop.run(client.collect(provider, found))
+    assert found.ended and found.detail and status in found.detail
+    assert {line.answer for line in lines.values()} <= {None}
+    if (vendor, ends) == ("openai", "failed"):
+        assert "the file is not what we want" in found.detail
+
+
+@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
+def test_a_desk_works_with_the_vendors_own_libraries(loop: asyncio.Runner, vendor: str) -> None:
+    state = SegmentStore(MemoryPrimitives(), Settings(), uri="test")
+    state.create_run(RunMarker("r1", RunKind.CATALOGUE, "catalogue/r1", {}, "0" * 64, 9, 1, 9))
+    state.set_budget("r1", 10**9)
+    blobs = MemoryBlobStore()
+    cache = ReplyCache(blobs)
+    with FakeBatches() as server:
+        provider = provider_at(server, vendor)
+        requests = list(asked(provider, 2).values())
+        with pytest.raises(BatchPending):
+            loop.run(BatchDesk(blobs, state, "r1", 0, "first", cache).answers(provider, requests))
+        lines = loop.run(BatchDesk(blobs, state, "r1", 0, "second", cache).answers(provider, requests))
+        assert [lines[request.digest].answer is not None for request in requests] == [True, True]
+        assert state.spend("r1").total.cost == server.billed > 0
+        assert server.submissions == 1
 
 
 def test_results_that_cannot_be_read_are_no_results(loop: asyncio.Runner) -> None:

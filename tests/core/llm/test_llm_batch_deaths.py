@@ -22,7 +22,7 @@ from docgen_core.state.contract import RunKind, RunMarker
 CAP = 1_000_000_000
 START = 1_800_000_000
 """Seconds since 1970, on the desks' clock."""
-LINES = 3
+LINES = 2
 ALL, NONE = "all", "none"
 BILLED, WORST, NOTHING = "billed", "worst", "nothing"
 
@@ -42,13 +42,10 @@ def midwife() -> Iterator[Midwife]:
         yield running
 
 
-@pytest.mark.parametrize(
-    ("model", "step"),
-    [("openai/alpha-small", step) for step in STEPS]
-    + [("anthropic/alpha-small", step) for step in (*STEPS[2:4], "while it waits")],
-)
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("model", ["openai/alpha-small", "anthropic/alpha-small"])
 def test_whoever_comes_after_a_death_hands_in_nothing_again_and_books_what_was_billed(
-    midwife: Midwife, tmp_path: Path, model: str, step: str
+    midwife: Midwife, tmp_path: Path, full_figures: bool, model: str, step: str
 ) -> None:
     finds = model.startswith("openai")
     submissions, answered, spent = OUTCOMES.get(step, (SAME, SAME))[0 if finds else 1]
@@ -58,7 +55,7 @@ def test_whoever_comes_after_a_death_hands_in_nothing_again_and_books_what_was_b
             name="alpha",
             model=model,
             weight=Decimal(1),
-            api_base=f"{server.base}/v1" if finds else server.base,
+            api_base=f"{server.base}/v1",
             max_output_tokens=300,
             timeout_seconds=20,
             batch=True,
@@ -72,6 +69,7 @@ def test_whoever_comes_after_a_death_hands_in_nothing_again_and_books_what_was_b
             "state": state_uri,
             "run": "r1",
             "count": LINES,
+            "real": full_figures,  # vendors' libraries take seconds to load
         }
         assert midwife.run(worker="first", start=START, step=step, **work) == -signal.SIGKILL
         assert server.submissions == (0 if step in STEPS[:3] else 1)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from fake_batches import ERRORED, EXPIRED, MISSING, FakeBatches
 from fake_provider import Says
+from plain_batches import PlainBatches
 
 from docgen_core.blobs import open_blobs
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.blobs.memory import MemoryBlobStore
 from docgen_core.errors import Damage, UsageError
-from docgen_core.llm import calls
 from docgen_core.llm.batches import (
     EXPIRED_SECONDS,
     FIRST_POLL_SECONDS,
@@ -39,6 +39,7 @@ from docgen_core.state.store import SegmentStore
 
 CAP = 1_000_000_000
 START = 1_800_000_000.0
+LINES = 3
 LINE_COST = (300 * 1000 + 200 * 2000) // 2
 """Nano-dollars in a batch, at $1 and $2 a million in real time."""
 
@@ -47,7 +48,6 @@ LINE_COST = (300 * 1000 + 200 * 2000) // 2
 def loop() -> Iterator[asyncio.Runner]:
     with asyncio.Runner() as runner:
         yield runner
-        runner.run(calls.close())
 
 
 @dataclass
@@ -56,7 +56,8 @@ class Here:
 
     loop: asyncio.Runner
     server: FakeBatches
-    vendor: str = "openai"
+    finds: bool = True
+    """Whether the vendor lists batches with our key."""
     cap: int | None = CAP
     now: float = START
     slept: list[float] = field(default_factory=list)
@@ -66,14 +67,16 @@ class Here:
     def __post_init__(self) -> None:
         self.state = self.fresh_state()
         self.cache = ReplyCache(self.blobs)
-        self.requests = [
-            request_for(self.provider, [{"role": "user", "content": f"Describe item {n}"}]) for n in range(6)
-        ]
+        self.requests = self.asked(LINES)
+
+    def clock(self) -> float:
+        return self.now
+
+    def asked(self, count: int) -> list[Request]:
+        return [request_for(self.provider, [{"role": "user", "content": f"Describe item {n}"}]) for n in range(count)]
 
     def fresh_state(self) -> StateStore:
-        state = SegmentStore(
-            MemoryPrimitives(), Settings(), uri="test", clock=lambda: self.now, monotonic=lambda: self.now
-        )
+        state = SegmentStore(MemoryPrimitives(), Settings(), uri="test", clock=self.clock, monotonic=self.clock)
         state.create_run(RunMarker("r1", RunKind.CATALOGUE, "catalogue/r1", {}, "0" * 64, 9, 1, 9))
         if self.cap is not None:
             state.set_budget("r1", self.cap)
@@ -83,7 +86,7 @@ class Here:
     def provider(self) -> Provider:
         told: dict[str, object] = {
             "name": "alpha",
-            "model": f"{self.vendor}/alpha-small",
+            "model": "openai/alpha-small",
             "weight": 1,
             "api_base": f"{self.server.base}/v1",
             "max_output_tokens": 300,
@@ -97,7 +100,12 @@ class Here:
         async def sleep(seconds: float) -> None:
             self.slept.append(seconds)
 
-        return BatchDesk(self.blobs, self.state, "r1", unit, worker, self.cache, clock=lambda: self.now, sleep=sleep)
+        def clients(provider: Provider) -> PlainBatches:
+            return PlainBatches(self.finds)
+
+        return BatchDesk(
+            self.blobs, self.state, "r1", unit, worker, self.cache, clients=clients, clock=self.clock, sleep=sleep
+        )
 
     def ask(self, requests: list[Request] | None = None, worker: str = "w1") -> dict[str, BatchLine]:
         """One look."""
@@ -145,23 +153,25 @@ def test_a_batch_is_handed_in_once_waited_for_and_booked_at_batch_prices(here: H
     lines = here.ask_on("w2")
     assert [lines[request.digest].answer for request in here.requests] == here.kept()
     assert {(line.cost, line.detail) for line in lines.values()} == {(LINE_COST, None)}
-    assert here.spent() == here.server.billed == 6 * LINE_COST
-    assert here.state.spend("r1").models == {"openai/alpha-small": ModelUsage(6, 1800, 1200, 6 * LINE_COST)}
+    assert here.spent() == here.server.billed == LINES * LINE_COST
+    assert here.state.spend("r1").models == {
+        "openai/alpha-small": ModelUsage(LINES, LINES * 300, LINES * 200, LINES * LINE_COST)
+    }
     assert here.ask() == {} and here.server.submissions == 1
 
 
 def test_answers_are_told_apart_however_they_are_shuffled(here: Here) -> None:
     here.server.lines = lambda number, body: Says(text=body["messages"][0]["content"].upper())
     here.ask_on()
-    assert [answer and answer.text for answer in here.kept()] == [f"DESCRIBE ITEM {n}" for n in range(6)]
+    assert [answer and answer.text for answer in here.kept()] == [f"DESCRIBE ITEM {n}" for n in range(LINES)]
 
 
 def test_what_a_batch_does_not_answer_costs_nothing_and_is_left_to_the_real_time(here: Here) -> None:
     outcomes: list[Says | str] = [Says(), ERRORED, EXPIRED, MISSING, Says(usage=None), Says(text="", finish="length")]
-    here.server.lines = lambda number, body: outcomes[number]
+    here.server.lines, here.requests = lambda number, body: outcomes[number], here.asked(len(outcomes))
     lines = here.ask_on()
     told = [lines[request.digest] for request in here.requests]
-    worst = here.worst // 6
+    worst = here.worst // len(outcomes)
     assert [line.cost for line in told] == [LINE_COST, 0, 0, 0, worst, LINE_COST], "unknown usage is the worst case"
     assert [line.answer is not None for line in told] == [True, False, False, False, True, True]
     assert all(line.detail for line in told[1:4])
@@ -170,14 +180,13 @@ def test_what_a_batch_does_not_answer_costs_nothing_and_is_left_to_the_real_time
     assert here.ask() == {} and here.server.submissions == 1, "and is not handed in again"
 
 
-@pytest.mark.parametrize(("ends", "told"), [("failed", "the file is not what we want"), ("expired", "expired")])
-def test_a_batch_that_fails_or_expires_gives_its_grant_back(here: Here, ends: str, told: str) -> None:
+@pytest.mark.parametrize(("ends", "answered"), [("failed", 0), ("expired", 1)])
+def test_a_batch_that_fails_or_expires_gives_its_grant_back(here: Here, ends: str, answered: int) -> None:
     here.server.ends, here.server.lines = ends, lambda number, body: EXPIRED if number else Says()
     lines = here.ask_on()
-    answered = 0 if ends == "failed" else 1
     assert sum(line.answer is not None for line in lines.values()) == answered
+    assert all(line.detail for line in lines.values() if line.answer is None)
     assert here.spent() == here.server.billed == answered * LINE_COST
-    assert any(told in (line.detail or "") for line in lines.values()) or answered
 
 
 def test_looks_become_rarer_and_one_that_never_ends_counts_as_expired_and_is_charged_whole(here: Here) -> None:
@@ -201,7 +210,7 @@ def test_a_vendor_says_when_to_look_again(here: Here) -> None:
     here.server.bad_polls = [Says(429, headers={"retry-after": "120"}), Says(500)]
     here.ask_on()
     assert here.waits[:3] == [FIRST_POLL_SECONDS, 120, (FIRST_POLL_SECONDS + 120) / 4]
-    assert here.spent() == here.server.billed == 6 * LINE_COST
+    assert here.spent() == here.server.billed == LINES * LINE_COST
 
 
 def test_a_batch_that_the_vendor_forgot_is_charged_whole(here: Here) -> None:
@@ -236,7 +245,7 @@ def test_without_a_budget_what_a_batch_cost_is_booked_once(here: Here) -> None:
     here.cap = None
     here.state = here.fresh_state()
     here.ask_on()
-    assert here.spent() == here.server.billed == 6 * LINE_COST
+    assert here.spent() == here.server.billed == LINES * LINE_COST
 
 
 def test_a_vendor_that_is_busy_is_asked_again_and_gets_no_batch_when_it_stays_so(here: Here) -> None:
@@ -253,15 +262,14 @@ def test_a_batch_that_is_refused_costs_nothing_and_is_not_handed_in_later(here: 
     assert (here.server.submissions, here.spent(), here.server.bad_creations) == (0, 0, [])
 
 
-@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
-def test_an_answer_that_gets_lost_while_handing_in_leads_to_no_second_batch(here: Here, vendor: str) -> None:
-    here.vendor = vendor
-    here.__post_init__()
+@pytest.mark.parametrize("finds", [True, False])
+def test_an_answer_that_gets_lost_while_handing_in_leads_to_no_second_batch(here: Here, finds: bool) -> None:
+    here.finds = finds
     here.server.bad_creations = [Says(breaks=True)]
     lines = here.ask_on()
     assert here.server.submissions == 1
-    if vendor == "openai":
-        assert here.spent() == here.server.billed == 6 * LINE_COST, "the batch was found again"
+    if finds:
+        assert here.spent() == here.server.billed == LINES * LINE_COST, "the batch was found again"
     else:
         assert here.spent() == here.worst == sum(line.cost or 0 for line in lines.values())
         assert {line.detail for line in lines.values()} == {"nobody knows the batch's id"}
@@ -323,7 +331,7 @@ def test_two_desks_that_race_hand_in_one_batch(loop: asyncio.Runner, tmp_path: P
             here.now += 60
             collected = [outcome for outcome in loop.run(race()) if isinstance(outcome, dict) and outcome]
             assert collected, "who collects at the same time books the same"
-            assert here.spent() == server.billed == 6 * LINE_COST
+            assert here.spent() == server.billed == LINES * LINE_COST
 
 
 def test_a_desk_that_is_cancelled_writes_the_id_down_first(here: Here) -> None:
@@ -339,7 +347,7 @@ def test_a_desk_that_is_cancelled_writes_the_id_down_first(here: Here) -> None:
     assert here.server.submissions == 1
     polls = here.server.polls
     here.ask_on("w2")
-    assert here.server.polls == polls + 3 and here.spent() == here.server.billed == 6 * LINE_COST
+    assert here.server.polls == polls + 3 and here.spent() == here.server.billed == LINES * LINE_COST
 
 
 # Collecting what others began --------------------------------------------------------------
@@ -350,16 +358,16 @@ def test_without_requests_nothing_is_waited_for_but_what_has_ended_is_collected(
     with pytest.raises(BatchPending):
         here.ask()
     looked = [here.ask([]) for _ in range(3)]
-    assert [len(lines) for lines in looked] == [0, 0, 6]
-    assert here.spent() == here.server.billed == 6 * LINE_COST
+    assert [len(lines) for lines in looked] == [0, 0, LINES]
+    assert here.spent() == here.server.billed == LINES * LINE_COST
 
 
 def test_lines_that_nobody_asks_for_any_more_are_booked_and_kept_all_the_same(here: Here) -> None:
     with pytest.raises(BatchPending):
         here.ask()
     here.server.slow_polls = 0
-    assert len(here.ask(here.requests[:1])) == 6
-    assert None not in here.kept() and here.spent() == 6 * LINE_COST
+    assert len(here.ask(here.requests[:1])) == LINES
+    assert None not in here.kept() and here.spent() == LINES * LINE_COST
 
 
 @pytest.mark.parametrize("policy", ExpiredGrants)
@@ -374,8 +382,8 @@ def test_a_grant_that_expired_is_settled_to_what_the_batch_cost_when_it_is_colle
     figures = here.state.spend("r1").budget
     assert figures and figures.charged == (here.worst if policy is ExpiredGrants.CHARGED else 0)
     here.server.slow_polls = 0
-    assert len(here.ask(worker="w2")) == 6
-    assert here.spent() == here.server.billed == 6 * LINE_COST
+    assert len(here.ask(worker="w2")) == LINES
+    assert here.spent() == here.server.billed == LINES * LINE_COST
 
 
 def test_a_batch_of_a_run_whose_state_was_lost_is_booked_as_spend(here: Here) -> None:
@@ -383,7 +391,7 @@ def test_a_batch_of_a_run_whose_state_was_lost_is_booked_as_spend(here: Here) ->
         here.ask()
     here.state = here.fresh_state()
     here.ask_on()
-    assert here.spent() == here.server.billed == 6 * LINE_COST
+    assert here.spent() == here.server.billed == LINES * LINE_COST
     assert None not in here.kept()
 
 
