@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import RecordRefused
 from docgen_core.llm import calls
+from docgen_core.llm.batches import BatchDesk
 from docgen_core.llm.breakers import Quarantine
 from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.gates import Field, check_text
@@ -53,6 +54,8 @@ class Writers:
         from docgen_core.llm.runner import CatalogueRunner
 
         self._plan, self._mix, self._settings = plan, mix, settings
+        self._state, self._blobs, self._worker = state, blobs, worker
+        self._cache = ReplyCache(blobs)
         self._calls: list[CallRecord] = []
         budget = state.spend(plan.run_id).budget
         with ExitStack() as held:
@@ -67,7 +70,7 @@ class Writers:
                 mix,
                 build=plan.run_id,
                 guard=self._guard,
-                cache=ReplyCache(blobs),
+                cache=self._cache,
                 quarantine=Quarantine(state, plan.run_id),
                 concurrency=settings.concurrency,
                 on_call=self._calls.append,
@@ -92,13 +95,13 @@ class Writers:
             mix.require_prices()
         return cls(plan, mix, state, blobs, worker, settings)
 
-    def fill(self, items: Sequence[TextItem], check: Check) -> Filled:
-        """What models wrote for the items; `check` is asked all the while, and what it raises ends the calls.
+    def fill(self, unit: int, items: Sequence[TextItem], check: Check) -> Filled:
+        """What models wrote for a unit's items; `check` is asked all the while, and what it raises ends the calls.
 
         Raises `BatchPending` when a vendor's batch is waited for.
         """
         self._calls.clear()
-        filled = self._loop.run(self._fill(items, check))
+        filled = self._loop.run(self._fill(unit, items, check))
         for item in items:
             kept = item.id not in filled.texts
             if kept and (rule := check_text(item.procedural, item.language, Field.DESCRIPTION)) is not None:
@@ -144,8 +147,9 @@ class Writers:
         """Settle what was spent, give back what is left, close connections."""
         self._held.close()
 
-    async def _fill(self, items: Sequence[TextItem], check: Check) -> Filled:
-        task = asyncio.ensure_future(self._runner.run(items))
+    async def _fill(self, unit: int, items: Sequence[TextItem], check: Check) -> Filled:
+        desk = BatchDesk(self._blobs, self._state, self._plan.run_id, unit, self._worker, self._cache)
+        task = asyncio.ensure_future(self._runner.run(items, desk=desk))
         try:
             while not task.done():
                 await asyncio.wait({task}, timeout=CHECK_SECONDS)

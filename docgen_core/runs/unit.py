@@ -16,6 +16,7 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import RecordRefused
 from docgen_core.golden import CORE_TABLES
 from docgen_core.llm.batches import BatchPending
+from docgen_core.llm.items import CallRecord
 from docgen_core.packs.contract import Row, Rows
 from docgen_core.runs.keys import document_key, part_key, shard_key, usage_key
 from docgen_core.runs.manifest import BlobEntry, Part, Plan, Texts, blob_entry
@@ -181,17 +182,22 @@ class CatalogueMaker:
         pack = self._source.pack
         wanted = [pack.text_items(rows) for rows in companies]
         items = [item for found in wanted for item in found]
+        waits = False
         try:
-            filled = writers.fill(items, check)
+            filled = writers.fill(lease.index, items, check)
         except BatchPending as pending:
+            waits = True
             raise UnitWaits(pending.retry_seconds) from None
         finally:
-            self._record(writers, lease)
+            # Who waits looks a hundred times, and finds the same answers in the cache each time.
+            called = [call for call in writers.calls if not (waits and call.cached)]
+            if called or not waits:
+                self._record(called, lease)
         texts = writers.audit(items, filled)
         return [pack.with_texts(rows, filled.texts) for rows in companies], texts
 
-    def _record(self, writers: Writers, lease: Lease) -> None:
-        rows = usage_rows(**self._keys, lease=lease, calls=writers.calls)
+    def _record(self, called: Sequence[CallRecord], lease: Lease) -> None:
+        rows = usage_rows(**self._keys, lease=lease, calls=called)
         shard = encode_shard(LLM_USAGE, USAGE_SCHEMA, rows)
         self._blobs.put(usage_key(self._plan.prefix, lease.index, lease.generation), shard)
 
