@@ -25,7 +25,7 @@ from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.calls import CallFailed, Failure
 from docgen_core.llm.mix import Provider
 from docgen_core.llm.requests import Answer, Request
-from docgen_core.state.budget import ModelUsage, Settlement
+from docgen_core.state.budget import GrantState, ModelUsage, Settlement
 from docgen_core.state.budget_contract import BudgetStore
 
 WINDOW_SECONDS = 86_400
@@ -38,6 +38,11 @@ FIRST_POLL_SECONDS = 30.0
 LAST_POLL_SECONDS = 600.0
 POLL_SHARE = 4
 """Between looks passes a quarter of the batch's age."""
+GRANT_PREFIX = "batch-"
+FREE_SHARE = 4
+"""One part in so many of the money that is free is left to calls in real time, however many batches there are."""
+MONEY_SECONDS = 120.0
+"""Between looks whether others' batches have given money back."""
 SUBMIT_ATTEMPTS = 3
 SUBMIT_PAUSE_SECONDS = 5.0
 LONGEST_SUBMIT_PAUSE = 60.0
@@ -78,7 +83,8 @@ class Batches(Protocol):
         Submits what is not in the `ReplyCache` where nobody has submitted for this unit and provider
         before. After it, whatever a batch has answered (now or ever) is in the `ReplyCache`; what is
         not there is to be asked in real time, in the same round: lines that failed, a batch that was
-        refused, and a grant that was. Lines may be among them that are not asked for any more.
+        refused, and a grant that was. Lines may be among them that are not asked for any more. Where
+        others' batches hold the money, it is waited for.
 
         Without requests nothing is handed in or waited for: a batch of somebody before is collected
         if it has ended. Raises `BatchPending`; `CallFailed` with `Failure.QUARANTINE` where the
@@ -136,6 +142,8 @@ class BatchDesk:
         provider.key()  # Without one nothing is begun.
         client = self._clients(provider)
         intent = self._intent(provider, wanted)
+        if not await asyncio.to_thread(self._fits, intent):
+            raise BatchPending(provider.name, MONEY_SECONDS)
         placing = await _to_its_end(self._placed(provider, client, record, intent, wanted))
         if placing.batch:
             raise BatchPending(provider.name, FIRST_POLL_SECONDS)
@@ -144,7 +152,7 @@ class BatchDesk:
     def _intent(self, provider: Provider, requests: Mapping[str, Request]) -> Intent:
         worst = {ours: provider.worst_case(request.input_tokens, batch=True) for ours, request in requests.items()}
         return Intent(
-            grant=f"batch-{uuid4().hex}",
+            grant=f"{GRANT_PREFIX}{uuid4().hex}",
             run_id=self._run_id,
             worker=self._worker,
             model=provider.model,
@@ -177,6 +185,15 @@ class BatchDesk:
             _log.warning("the batch %s was given up before it was handed in, and is charged whole", placing.batch)
             await asyncio.to_thread(self._book, intent, intent.worst, sequence=2)
         return stands
+
+    def _fits(self, intent: Intent) -> bool:
+        """Whether the batch is the only one, or leaves its share to others; else their batches will give money back."""
+        if not intent.worst.known_cost or (budget := self._state.spend(self._run_id).budget) is None:
+            return True
+        open_grants = self._state.grants(self._run_id, {GrantState.OPEN})
+        others = sum(grant.held for grant in open_grants if grant.id.startswith(GRANT_PREFIX))
+        free = budget.available + others
+        return not others or others + intent.worst.known_cost <= free - free // FREE_SHARE
 
     def _granted(self, intent: Intent) -> bool:
         """Whether the money is set aside; without a budget, or a price, there is none to set aside."""

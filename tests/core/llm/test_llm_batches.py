@@ -22,6 +22,7 @@ from docgen_core.llm.batches import (
     FIRST_POLL_SECONDS,
     GRANT_SECONDS,
     LAST_POLL_SECONDS,
+    MONEY_SECONDS,
     BatchDesk,
     BatchLine,
     BatchPending,
@@ -239,6 +240,22 @@ def test_without_the_money_there_is_no_batch(here: Here) -> None:
     here.state = here.fresh_state()
     assert here.ask() == {} and here.ask() == {}
     assert (here.server.submissions, here.spent(), here.state.grants("r1")) == (0, 0, [])
+
+
+def test_a_batch_waits_for_the_money_that_others_hold_and_leaves_some_to_the_real_time(here: Here) -> None:
+    here.cap = here.worst * 5 // 2
+    here.state = here.fresh_state()
+
+    def ask(unit: int) -> float:
+        with pytest.raises(BatchPending) as pending:
+            here.loop.run(here.desk(unit=unit).answers(here.provider, here.asked(unit + LINES)[unit:]))
+        return pending.value.retry_seconds
+
+    assert [ask(3), ask(6), ask(6)] == [FIRST_POLL_SECONDS, MONEY_SECONDS, MONEY_SECONDS]
+    assert here.server.submissions == 1, "two would leave a fifth of what is free"
+    here.server.slow_polls = 0
+    assert here.loop.run(here.desk(unit=3).answers(here.provider, []))
+    assert ask(6) == FIRST_POLL_SECONDS and here.server.submissions == 2
 
 
 def test_without_a_budget_what_a_batch_cost_is_booked_once(here: Here) -> None:
