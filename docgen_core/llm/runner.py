@@ -25,9 +25,9 @@ from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.calls import CallFailed, Failure
 from docgen_core.llm.gates import Field, Gate, Rule, check_text, meaning_key
 from docgen_core.llm.guard import DistributedBudgetGuard, SpendBook
-from docgen_core.llm.items import CallRecord, Filled, TextItem, Unfilled, Written
+from docgen_core.llm.items import CallOutcome, CallRecord, Filled, TextItem, Unfilled, Written
 from docgen_core.llm.lanes import Call, GivenUp, Lane, Lost, Slots
-from docgen_core.llm.mix import PROCEDURAL, ProviderMix
+from docgen_core.llm.mix import PROCEDURAL, Provider, ProviderMix
 from docgen_core.llm.prompts import chunk_items, chunk_request, instructions, read_chunk
 from docgen_core.llm.purse import Purse, ended
 from docgen_core.llm.requests import Answer
@@ -206,7 +206,8 @@ class CatalogueRunner:
             (by_batch[chunk.provider.name] if brought else now).append(chunk)
         work: list[Coroutine[Any, Any, list[_Told] | BatchPending]] = [self._ask_all(job, now)]
         if desk is not None:
-            work += [self._ask_by_batch(job, desk, part) for part in by_batch.values()]
+            batching = [provider for provider in self._mix.providers if provider.batch]
+            work += [self._ask_by_batch(job, desk, provider, by_batch[provider.name]) for provider in batching]
         outcomes = await _together(work)
         told = {each.place: each for outcome in outcomes if isinstance(outcome, list) for each in outcome}
         for chunk in chunks:
@@ -215,9 +216,13 @@ class CatalogueRunner:
         pending = [outcome for outcome in outcomes if isinstance(outcome, BatchPending)]
         return min(pending, key=lambda batch: batch.retry_seconds, default=None)
 
-    async def _ask_by_batch(self, job: _Job, desk: Batches, chunks: Sequence[Chunk]) -> list[_Told] | BatchPending:
-        """What comes of one provider's chunks: in its batch where they are in one, or else in real time."""
-        provider = chunks[0].provider
+    async def _ask_by_batch(
+        self, job: _Job, desk: Batches, provider: Provider, chunks: Sequence[Chunk]
+    ) -> list[_Told] | BatchPending:
+        """What comes of one provider's chunks: in its batch where they are in one, or else in real time.
+
+        Also without any chunk: somebody before may have handed in a batch that has ended by now.
+        """
         lane = self._lanes[provider.name]
         lines: Mapping[str, BatchLine] = {}
         try:
@@ -227,6 +232,8 @@ class CatalogueRunner:
         except CallFailed as failed:
             if failed.failure is Failure.QUARANTINE and lane.close():
                 await lane.banish(str(failed))
+        for digest in lines.keys() - {chunk.request.digest for chunk in chunks}:
+            self._on_call(_unasked(provider, digest, lines[digest]))
         collected: list[_Told] = []
         for chunk in chunks:
             line = lines.get(chunk.request.digest)
@@ -322,6 +329,29 @@ class CatalogueRunner:
     def _record(self, told: _Told, answer: Answer, accepted: int, texts: int) -> None:
         record = told.chunk.answered
         self._on_call(record(answer, told.cost, accepted, texts - accepted, cached=told.cached, batch=told.batch))
+
+
+def _unasked(provider: Provider, digest: str, line: BatchLine) -> CallRecord:
+    """The record of a batch's line that no item asks for any more."""
+    answer = line.answer
+    return CallRecord(
+        provider=provider.name,
+        model=provider.model,
+        reported_model=answer.model if answer else None,
+        items=(),
+        round=0,
+        request_digest=digest,
+        request_id=answer.request_id if answer else None,
+        outcome=CallOutcome.UNUSABLE if answer else CallOutcome.FAILED,
+        detail=line.detail,
+        accepted=0,
+        rejected=0,
+        input_tokens=answer.input_tokens if answer else None,
+        output_tokens=answer.output_tokens if answer else None,
+        cost=line.cost,
+        cached=False,
+        batch=True,
+    )
 
 
 def _judged(chunk: Chunk, answer: Answer) -> Iterator[Rule | None]:

@@ -165,7 +165,7 @@ class Writers:
         used: dict[str, ModelUsage] = {}
         seen: set[str] = set()
         for call in self._calls:
-            if call.outcome is CallOutcome.FAILED or call.request_digest in seen:
+            if call.outcome is CallOutcome.FAILED or call.request_digest in seen or not call.items:
                 continue
             seen.add(call.request_digest)
             provider = self._mix.provider(call.provider)

@@ -519,6 +519,25 @@ def test_a_vendor_that_refuses_batches_is_quarantined_or_asked_one_by_one(
     assert bool(world.calls["alpha"]) is not bool(quarantined)
 
 
+def test_a_batch_of_somebody_before_is_booked_also_when_its_provider_is_asked_no_more() -> None:
+    class Before(Desk):
+        async def answers(self, provider: Provider, requests: Sequence[Request]) -> Mapping[str, BatchLine]:
+            self.asked.append(len(requests))
+            told = Answer("[]", False, 300, 9, "alpha-0901", "chat-9")
+            return {"0" * 64: BatchLine(told, None, 49_000), "1" * 64: BatchLine(None, "expired", 0)}
+
+    world = World(batched())
+    world.state.quarantine_providers("r", {"alpha": "no money left"})
+    desk = Before(world)
+    filled, _ = in_virtual_time(world_run(world, desk))
+    assert desk.asked == [0] and filled.written == {"openai/beta-small": 240}
+    lines = sorted((record for record in world.records if record.batch), key=lambda record: record.request_digest)
+    assert [(line.items, line.cost, line.outcome) for line in lines] == [
+        ((), 49_000, CallOutcome.UNUSABLE),
+        ((), 0, CallOutcome.FAILED),
+    ]
+
+
 def test_empty_lines_of_a_batch_end_a_model_as_other_replies_do() -> None:
     class Empty(Desk):
         async def answers(self, provider: Provider, requests: Sequence[Request]) -> Mapping[str, BatchLine]:
