@@ -368,8 +368,9 @@ def _is_usable(chunk: Chunk, answer: Answer) -> bool:
 
 
 def _echo(item: TextItem, text: str) -> Rule | None:
-    """A description that only repeats the name says nothing."""
-    return Rule.ECHO if meaning_key(text).strip(".。") == meaning_key(item.subject).strip(".。") else None
+    """A description that only repeats what was asked about says nothing."""
+    told = (meaning_key(each).strip(".。") for each in (item.subject, item.setting))
+    return Rule.ECHO if meaning_key(text).strip(".。") in told else None
 
 
 async def _together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -338,16 +338,17 @@ def test_a_text_that_is_turned_down_three_times_stays_procedural_and_each_time_i
     assert [record.round for record in world.records] == [0, 1, 2]
 
 
-def test_descriptions_of_one_company_differ_and_none_repeats_its_name() -> None:
+def test_descriptions_of_one_company_differ_and_none_repeats_what_was_asked_about() -> None:
     async def lazy(provider: Provider, request: Request) -> Answer:
         lines = asked_for(request.messages)
-        said = [line["name"] if number == 0 else "A part for the workshop." for number, line in enumerate(lines)]
+        said = [lines[0]["name"], f"{lines[0]['trade'].title()}.", *["A part for the workshop."] * 8][: len(lines)]
         return reply(json.dumps([{"id": str(n), "description": text} for n, text in enumerate(said, start=1)]))
 
     world = World(mix_of({"name": "alpha"}), alpha=lazy)
     filled, _ = in_virtual_time(world.fill(items_of(8, companies=2)))
     by_company = Counter(item.group for item in items_of(8, companies=2) if item.id in filled.texts)
     assert by_company == {"c000": 1, "c001": 1}, "another company may say the same"
+    assert filled.rejected["openai/alpha-small", Rule.ECHO] == 2 * 4, "in a request of eight, of six, and two of three"
     assert {rule for _, rule in filled.rejected} == {Rule.DUPLICATE, Rule.ECHO}
 
 
