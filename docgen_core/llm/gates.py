@@ -101,6 +101,8 @@ def plain_characters(text: str) -> str:
         if (undone := html.unescape(text)) == text:
             break
         text = undone
+    if text.isascii():  # nothing in it is invisible, or has another form
+        return text
     visible = "".join(char for char in text if not _invisible(char))
     return unicodedata.normalize("NFKC", visible)
 
@@ -111,15 +113,20 @@ def meaning_key(text: str) -> str:
     NFKC, case, spaces, and × for x do not count; a space between two digits does, and so do raised
     digits and fractions after a digit (10² is not 102, 1½ is not 11/2).
     """
+    plain = plain_characters(text if text.isascii() else _raised(text)).casefold().replace("×", "x").replace("✕", "x")
+    plain = re.sub(r"(?<=\d)\s+(?=\d)", "_", plain)
+    return "".join(plain.split())
+
+
+def _raised(text: str) -> str:
+    """The text with a mark before raised digits and fractions that follow a digit."""
     parts: list[str] = []
     for char in text:
         form = unicodedata.decomposition(char).partition(" ")[0]
         if form in {"<super>", "<sub>", "<fraction>"} and parts and parts[-1][-1:].isdecimal():
             parts.append("^")
         parts.append(char)
-    plain = plain_characters("".join(parts)).casefold().replace("×", "x").replace("✕", "x")
-    plain = re.sub(r"(?<=\d)\s+(?=\d)", "_", plain)
-    return "".join(plain.split())
+    return "".join(parts)
 
 
 class Gate:

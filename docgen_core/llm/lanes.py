@@ -100,7 +100,7 @@ class Lane:
         self._timer: asyncio.TimerHandle | None = None
         self._hanging = False
         self._failing_since: float | None = None
-        self._answered_at = -float("inf")
+        self._failed_at = self._answered_at = -float("inf")
         slots.join(self)
 
     @property
@@ -186,8 +186,10 @@ class Lane:
 
     def failed(self, failed: CallFailed, began: float) -> None:
         """A call that began at `began` has failed for a while."""
-        if self._failing_since is None:
-            self._failing_since = self.clock()
+        now = self.clock()
+        if self._failing_since is None or now - self._failed_at > PATIENCE_SECONDS:  # not asked in between
+            self._failing_since = now
+        self._failed_at = now
         self._hanging = failed.timed_out and (self._hanging or self._answered_at <= began)
         # As long as a hanging provider has kept a call waiting, nobody else is made to wait for it.
         self._pace.failed(self.provider.timeout_seconds if self._hanging else failed.retry_after)

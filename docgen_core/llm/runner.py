@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator,
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from docgen_core.errors import StorageFailed
+from docgen_core.errors import StorageFailed, UsageError
 from docgen_core.llm import calls
 from docgen_core.llm.attempts import Attempt, Chunk, used
 from docgen_core.llm.batches import Batches, BatchLine, BatchPending
@@ -106,6 +106,8 @@ class CatalogueRunner:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`concurrency` calls at once at most, over all providers. Raises `UsageError` for a budget without prices."""
+        if concurrency < 1:
+            raise UsageError(f"a worker makes at least one call at once, not {concurrency}")
         if not isinstance(guard, SpendBook):
             mix.require_prices()
         self._mix, self._build, self._cache, self._quarantine = mix, build, cache, quarantine

@@ -56,6 +56,11 @@ def test_every_provider_writes_its_share_and_no_more_calls_are_made_at_once_than
     assert sum(record.accepted for record in world.records) == 900
 
 
+def test_a_worker_that_may_make_no_call_is_refused() -> None:
+    with pytest.raises(UsageError, match="at least one call at once"):
+        in_virtual_time(World(mix_of(*TWO)).fill(items_of(1), concurrency=0))
+
+
 def test_providers_take_turns_so_that_none_keeps_the_others_waiting() -> None:
     world = World(mix_of({"name": "alpha", "weight": 9}, {"name": "beta"}))
     in_virtual_time(world.fill(items_of(600), concurrency=4))
@@ -201,6 +206,45 @@ def test_a_provider_that_only_fails_is_waited_for_so_long_and_then_its_share_goe
     assert seconds < (PATIENCE_SECONDS if wish is None else 10)
     assert world.state.quarantined_providers("r") == {}
     assert world.calls["alpha"] <= 20
+
+
+def test_a_failure_long_ago_does_not_shorten_the_patience_with_a_new_one() -> None:
+    async def fails_once_a_unit(provider: Provider, request: Request) -> Answer:
+        if asyncio.get_running_loop().time() < next_well[0]:
+            raise CallFailed(Failure.TRANSIENT, "RateLimitError 429")
+        return await writes(provider, request)
+
+    next_well = [float("inf")]
+    world = World(mix_of({"name": "alpha"}), alpha=fails_once_a_unit)
+
+    async def units() -> Counter[str]:
+        runner, loop = world.runner(), asyncio.get_running_loop()
+        cancelled = asyncio.ensure_future(runner.run(items_of(60)))
+        await asyncio.sleep(5)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        await asyncio.sleep(2 * PATIENCE_SECONDS)
+        next_well[0] = loop.time() + 20
+        return ends(await runner.run(items_of(60)))
+
+    assert in_virtual_time(units())[0] == {"openai/alpha-small": 60}
+
+
+def test_a_provider_that_has_failed_for_long_costs_later_units_one_call_each() -> None:
+    world = World(mix_of(*TWO, fallback=[("beta", 1)]), alpha=fails(Failure.TRANSIENT))
+
+    async def units() -> list[tuple[int, float]]:
+        runner, loop, told = world.runner(), asyncio.get_running_loop(), []
+        for unit in range(3):
+            before, began = world.calls["alpha"], loop.time()
+            items = [replace(item, id=f"{unit}-{item.id}") for item in items_of(120)]
+            assert ends(await runner.run(items)) == {"openai/beta-small": 120}
+            told.append((world.calls["alpha"] - before, loop.time() - began))
+            await asyncio.sleep(60)
+        return told
+
+    (first, *later), _ = in_virtual_time(units())
+    assert first[0] > 5 and all(calls == 1 and seconds < 10 for calls, seconds in later)
 
 
 def test_a_dead_key_is_quarantined_once_for_all_workers_and_its_share_takes_the_fallback_pool() -> None:
