@@ -101,10 +101,9 @@ def plain_characters(text: str) -> str:
         if (undone := html.unescape(text)) == text:
             break
         text = undone
-    if text.isascii():  # nothing in it is invisible, or has another form
-        return text
-    visible = "".join(char for char in text if not _invisible(char))
-    return unicodedata.normalize("NFKC", visible)
+    if not text.isprintable() or _PRINTABLE_INVISIBLE.search(text):
+        text = "".join(char for char in text if not _invisible(char))
+    return unicodedata.normalize("NFKC", text)
 
 
 def meaning_key(text: str) -> str:
@@ -113,13 +112,15 @@ def meaning_key(text: str) -> str:
     NFKC, case, spaces, and × for x do not count; a space between two digits does, and so do raised
     digits and fractions after a digit (10² is not 102, 1½ is not 11/2).
     """
-    plain = plain_characters(text if text.isascii() else _raised(text)).casefold().replace("×", "x").replace("✕", "x")
+    # Most names are plain as they are, and a catalogue asks for each of them.
+    plain = plain_characters(text if unicodedata.is_normalized("NFKC", text) else _raised(text))
+    plain = plain.casefold().replace("×", "x").replace("✕", "x")
     plain = re.sub(r"(?<=\d)\s+(?=\d)", "_", plain)
     return "".join(plain.split())
 
 
 def _raised(text: str) -> str:
-    """The text with a mark before raised digits and fractions that follow a digit."""
+    """The text with a mark where a raised or lowered digit, or a fraction, follows a digit: NFKC would join the two."""
     parts: list[str] = []
     for char in text:
         form = unicodedata.decomposition(char).partition(" ")[0]
@@ -253,9 +254,13 @@ def _length(plain: str, bounds: tuple[int, int]) -> Rule | None:
     return Rule.TOO_SHORT if len(plain) < shortest else Rule.TOO_LONG if len(plain) > longest else None
 
 
+_PRINTABLE_INVISIBLE = re.compile("[\ufe00-\ufe0f\u034f\u115f\u1160\u3164]")
+"""Variation selectors and fillers: printable characters, as Unicode has it, that print nothing."""
+
+
 def _invisible(char: str) -> bool:
     """Format characters, variation selectors and fillers: they print nothing."""
-    return unicodedata.category(char) == "Cf" or "\ufe00" <= char <= "\ufe0f" or char in "\u034f\u115f\u1160\u3164"
+    return unicodedata.category(char) == "Cf" or _PRINTABLE_INVISIBLE.match(char) is not None
 
 
 def _odd(char: str) -> bool:

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stdnum import ean
 
+from docgen_core.llm.gates import meaning_key
 from docgen_core.packs.invoice.catalogue import CATALOGUE_TABLES, catalogue_rows, content
-from docgen_core.packs.invoice.catalogue.assortment import name_key
 from docgen_core.packs.invoice.catalogue.pricing import ask, in_local_unit, quantities_in
 from docgen_core.runs.selection import CatalogueSpec
 
@@ -141,21 +141,16 @@ def test_no_company_is_older_than_its_trade(catalogue: list[Rows]) -> None:
 def test_no_name_comes_twice_in_a_company() -> None:
     for company_id in range(60):
         products = catalogue_rows(CatalogueSpec(products=150), company_id)["products"]
-        keys = [name_key(product["name"]) for product in products]
+        keys = [meaning_key(product["name"]) for product in products]
         assert len(keys) == len(set(keys))
 
 
 def test_few_names_are_sold_by_many_companies(catalogue: list[Rows]) -> None:
     sellers: Counter[str] = Counter()
     for rows in catalogue:
-        sellers.update({name_key(product["name"]) for product in rows["products"]})
+        sellers.update({meaning_key(product["name"]) for product in rows["products"]})
     common = sum(1 for count in sellers.values() if count > WIDELY_SOLD)
     assert common * 1000 <= COMMON_NAMES_PER_MILLE * len(sellers)
-
-
-def test_names_that_differ_by_case_spaces_or_the_times_sign_are_one_name() -> None:
-    assert name_key("Bolt M8×40") == name_key("bolt m8 x 40") == name_key("Ｂolt Ｍ8×40")
-    assert name_key("Bolt M8") != name_key("Bolt M10")
 
 
 def test_item_numbers_are_unique_and_gtins_are_valid_and_restricted() -> None:

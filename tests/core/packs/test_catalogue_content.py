@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from docgen_core.llm.gates import meaning_key
 from docgen_core.packs.invoice.catalogue import content
-from docgen_core.packs.invoice.catalogue.assortment import name_key
 
 LANGUAGES = ("en", "de", "ja")
 NAME_LIMIT = 85
@@ -110,7 +110,7 @@ def test_a_niche_never_gives_two_products_one_name(told: tuple[str, list[Told]])
         texts = content.texts(language, product.kind)[product.niche, product.family.name]
         if len(texts.names) > 1:
             continue
-        key = (product.niche, name_key(product.name))
+        key = (product.niche, meaning_key(product.name))
         if key in first:
             clashes.append(f"{product.niche}: {product.name} ({product.family.name}, {first[key]})")
         first[key] = product.family.name

@@ -9,8 +9,8 @@ from itertools import combinations
 import pytest
 from stdnum import ean
 
+from docgen_core.llm.gates import meaning_key
 from docgen_core.packs.invoice.catalogue import catalogue_rows, content
-from docgen_core.packs.invoice.catalogue.assortment import name_key
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
 from docgen_core.packs.invoice.places import name_parts, places
 from docgen_core.runs.selection import CatalogueSpec
@@ -50,7 +50,7 @@ def names() -> dict[tuple[str, str], list[set[str]]]:
     for company_id in range(COMPANIES):
         rows = catalogue_rows(CatalogueSpec(products=PRODUCTS_COMPARED), company_id)
         company = rows["companies"][0]
-        keys = [name_key(product["name"]) for product in rows["products"]]
+        keys = [meaning_key(product["name"]) for product in rows["products"]]
         assert len(keys) == len(set(keys)) == PRODUCTS_COMPARED
         sold[company["jurisdiction"], company["niche"]].append(set(keys))
     return sold
@@ -102,7 +102,7 @@ def test_every_niche_has_more_names_than_a_company_has_products(language: str) -
                     positions = family.combination(index)
                     if family.sold(positions):
                         slots = {axis: told.axes[axis][at] for axis, at in positions.items()}
-                        found.add(name_key(told.names[0].format_map({"series": "XR"} | slots)))
+                        found.add(meaning_key(told.names[0].format_map({"series": "XR"} | slots)))
             assert len(found) >= FEWEST_NAMES_OF_A_NICHE, (kind.name, niche, len(found))
 
 

@@ -6,13 +6,13 @@ keeps to one niche; only when the niche is exhausted do its sibling niches follo
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from docgen_core.draws import Draws
+from docgen_core.llm.gates import meaning_key
 from docgen_core.packs.invoice.catalogue import codes, content
 from docgen_core.packs.invoice.catalogue.content import BusinessType, Family, FamilyText
 from docgen_core.packs.invoice.catalogue.pricing import Asked, ask, in_local_unit, product_of, quantities_in
@@ -102,7 +102,7 @@ def _assortment(company: _Company) -> Iterator[tuple[Family, dict[str, int], str
     for niche in [company.niche, *company.draws.sample("siblings", siblings, len(siblings))]:
         for family, positions in _line(company.draws.under(niche), company.kind.niches[niche]):
             name = _name(company, family, positions)
-            if (meaning := name_key(name)) not in names:
+            if (meaning := meaning_key(name)) not in names:
                 names.add(meaning)
                 yield family, positions, name
 
@@ -126,11 +126,6 @@ def _line(draws: Draws, families: tuple[Family, ...]) -> Iterator[tuple[Family, 
         positions = family.combination(index)
         if family.sold(positions):
             yield family, positions
-
-
-def name_key(name: str) -> str:
-    """What makes two names the same to a reader: NFKC, case, spaces and × do not count."""
-    return "".join(unicodedata.normalize("NFKC", name).casefold().replace("×", "x").split())
 
 
 def _text(company: _Company, family: Family) -> FamilyText:
