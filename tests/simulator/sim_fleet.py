@@ -17,19 +17,18 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from sim_fleet_store import Line, Rows
 from sim_schedule import Breakage
 
-from docgen_core.errors import DocgenError, StorageFailed
+from docgen_core.errors import StorageFailed
 from docgen_core.llm.guard import DistributedBudgetGuard, Reservation
 from docgen_core.state.budget import Grant, ModelUsage
 from docgen_core.state.contract import RunKind, RunMarker
-from docgen_core.state.memory import MemoryPrimitives
-from docgen_core.state.primitives import Entry
 from docgen_core.state.settings import Settings
 from docgen_core.state.store import SegmentStore
 
@@ -40,9 +39,6 @@ LIFE_SECONDS = 600.0
 """Until a worker dies, on average."""
 AWAKE_SECONDS, FROZEN_SECONDS = 1_800.0, (30.0, 200.0)
 """A worker stands still now and then, often for longer than its grants hold."""
-UNSENT, UNANSWERED, LATE, REPEATED = 0.005, 0.005, 0.005, 0.01
-"""Shares of the operations of the store that fail before, fail after, fail and happen later, and happen twice."""
-LATE_SECONDS = (1.0, 90.0)
 TIMED_OUT = 0.03
 """Calls charged at their worst case, whatever they were billed."""
 BEAT_SECONDS, AGAIN_SECONDS = 20.0, 6.0
@@ -113,61 +109,6 @@ class Outcome:
     def unspent(self) -> float:
         """The share of the budget that nobody was billed."""
         return (self.cap - self.billed) / self.cap
-
-
-class Rows(MemoryPrimitives):
-    """The tables in memory, ledger rows listed as they came: sorting them again for each look is half of the time."""
-
-    def __init__(self, shards: int) -> None:
-        super().__init__()
-        self.available_shards = shards
-
-    def list_entries(self, run_id: str, kind: str, after: str, limit: int) -> list[Entry]:
-        """See `Primitives.list_entries`."""
-        there = self._entries[run_id].get(kind, {})
-        rows = iter(there.values())
-        if after:
-            if next(reversed(there)) == after:
-                return []
-            rows = itertools.dropwhile(lambda entry: entry.id != after, rows)
-            next(rows)
-        return list(itertools.islice(rows, limit))
-
-
-class Line:
-    """The state store as one worker meets it over a bad network."""
-
-    def __init__(self, fleet: Fleet, state: SegmentStore) -> None:
-        self._fleet, self._state = fleet, state
-
-    def __getattr__(self, name: str) -> Any:
-        return partial(self._call, getattr(self._state, name))
-
-    def _call(self, operation: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        counts, chance = self._fleet.counts, self._fleet.chance
-        counts["operations"] += 1
-        drawn = chance.random()
-        if drawn < UNSENT:
-            counts["unsent"] += 1
-            raise StorageFailed("out of reach")
-        if (drawn := drawn - UNSENT) < LATE:
-            counts["late"] += 1
-            self._fleet.later(chance.uniform(*LATE_SECONDS), partial(_unheard, operation, args, named))
-            raise StorageFailed("no answer, and it happens later")
-        answer = operation(*args, **named)
-        if (drawn := drawn - LATE) < UNANSWERED:
-            counts["unanswered"] += 1
-            raise StorageFailed("the answer was lost")
-        if drawn - UNANSWERED < REPEATED:
-            counts["repeated"] += 1
-            answer = operation(*args, **named)
-        return answer
-
-
-def _unheard(operation: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Nobody waits for the answer, be it an error."""
-    with suppress(DocgenError):
-        operation(*args, **named)
 
 
 class Fleet:
@@ -301,7 +242,7 @@ class Worker:
         self._later(fleet.chance.uniform(*shape.seconds), lambda: self._end(reservation, cost))
 
     def _reserve(self, wanted: int) -> Reservation | None:
-        """What is dear to nobody else may still be had: a cheaper call goes where the dear one is refused."""
+        """A cheaper call goes where the dear one is refused."""
         prices = (wanted, CHEAP) if wanted > CHEAP and self.fleet.shape.cheap else (wanted,)
         found = (self._guard.reserve(f"m{price}", ModelUsage(1, 400, 1000, price)) for price in prices)
         return next((reservation for reservation in found if reservation), None)
