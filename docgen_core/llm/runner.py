@@ -13,7 +13,6 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from docgen_core.errors import StorageFailed, UsageError
@@ -23,67 +22,19 @@ from docgen_core.llm.batches import Batches, BatchLine, BatchPending
 from docgen_core.llm.breakers import Quarantine
 from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.calls import CallFailed, Failure
-from docgen_core.llm.gates import Field, Gate, Rule, check_text, meaning_key
 from docgen_core.llm.guard import DistributedBudgetGuard, SpendBook
-from docgen_core.llm.items import CallOutcome, CallRecord, Filled, TextItem, Unfilled, Written
-from docgen_core.llm.lanes import Call, GivenUp, Lane, Lost, Slots
+from docgen_core.llm.items import CallOutcome, CallRecord, Filled, TextItem, Unfilled
+from docgen_core.llm.job import Job, Pending, Told, is_usable
+from docgen_core.llm.lanes import Call, GivenUp, Lane, Slots
 from docgen_core.llm.mix import PROCEDURAL, Provider, ProviderMix
-from docgen_core.llm.prompts import chunk_items, chunk_request, instructions, read_chunk
+from docgen_core.llm.prompts import chunk_items, chunk_request
 from docgen_core.llm.purse import Purse, ended
 from docgen_core.llm.requests import Answer
 from docgen_core.llm.routing import route
 
-MAX_ROUNDS = 3
-"""Times that a text is asked for, where what came was turned down."""
-
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Pending:
-    """An item without a text yet."""
-
-    item: TextItem
-    round: int = 0
-    lost: set[str] = field(default_factory=set)
-    """Providers that it was not answered by; they are not asked for it again in this run."""
-    too_dear: set[str] = field(default_factory=set)
-    """Providers that the budget could not carry, or that are as dear."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What came of a chunk: an answer, or why there is none."""
-
-    chunk: Chunk
-    answer: Answer | None = None
-    lost: Lost = Lost.PROVIDER
-    cost: int | None = 0
-    cached: bool = False
-    batch: bool = False
-
-    @property
-    def place(self) -> str:
-        """The chunk's among those of a pass, which asks for an item once."""
-        return self.chunk.items[0].id
-
-
-@dataclass(slots=True)
-class _Job:
-    """One run's state."""
-
-    pending: dict[str, _Pending]
-    filled: Filled = field(default_factory=Filled)
-    gates: dict[tuple[str, str], Gate] = field(default_factory=dict)
-    """By group and language."""
-    unrecorded: dict[str, tuple[_Told, Answer]] = field(default_factory=dict)
-    """Answers whose texts are not admitted yet, by place."""
-
-    def answered(self, told: _Told, answer: Answer) -> None:
-        """Keep in mind that this is to be recorded, whatever happens."""
-        self.unrecorded[told.place] = told, answer
 
 
 class CatalogueRunner:
@@ -134,9 +85,7 @@ class CatalogueRunner:
         `UsageError` where this machine has no key. Whatever happens, also when it is cancelled, each
         call is recorded and no reservation stays open.
         """
-        job = _Job({item.id: _Pending(item) for item in items})
-        if len(job.pending) != len(items):
-            raise ValueError("two items have one id")
+        job = Job(items, self._mix, self._on_call)
         try:
             while job.pending:
                 await self._learn_quarantine()
@@ -144,9 +93,7 @@ class CatalogueRunner:
                     raise batch
                 desk = None
         finally:
-            for told, answer in job.unrecorded.values():
-                rules = list(_judged(told.chunk, answer))
-                self._record(told, answer, rules.count(None), len(rules))
+            job.record_rest()
         return job.filled
 
     async def _learn_quarantine(self) -> None:
@@ -160,7 +107,7 @@ class CatalogueRunner:
 
     # Routing ------------------------------------------------------------------------------
 
-    def _route(self, job: _Job) -> list[Chunk]:
+    def _route(self, job: Job) -> list[Chunk]:
         """The chunks of a pass; items that nobody is to be asked for get their reason.
 
         A provider that is known not to answer is routed to all the same: the cache may hold what it
@@ -173,16 +120,15 @@ class CatalogueRunner:
             own = self._routed(waiting, ())
             chosen = own if own not in waiting.lost else self._routed(waiting, waiting.lost)
             if chosen == PROCEDURAL:
-                job.filled.unfilled[item.id] = self._reason(waiting)
-                del job.pending[item.id]
+                job.end(waiting, self._reason(waiting))
             else:
                 groups[own, chosen, waiting.round, item.language].append(item)
         return [chunk for (_, chosen, round_, _), group in groups.items() for chunk in self._cut(chosen, round_, group)]
 
-    def _routed(self, waiting: _Pending, unusable: Collection[str]) -> str:
+    def _routed(self, waiting: Pending, unusable: Collection[str]) -> str:
         return route(self._mix, self._build, waiting.item.id, waiting.round, unusable=unusable)
 
-    def _reason(self, waiting: _Pending) -> Unfilled:
+    def _reason(self, waiting: Pending) -> Unfilled:
         """Why an item is left to the procedural text."""
         if self._routed(waiting, waiting.lost - waiting.too_dear) != PROCEDURAL:
             return Unfilled.BUDGET
@@ -199,14 +145,14 @@ class CatalogueRunner:
 
     # Asking -------------------------------------------------------------------------------
 
-    async def _pass(self, job: _Job, chunks: Sequence[Chunk], desk: Batches | None) -> BatchPending | None:
+    async def _pass(self, job: Job, chunks: Sequence[Chunk], desk: Batches | None) -> BatchPending | None:
         """Ask for all chunks at once, then judge the replies in the order of the chunks."""
         now: list[Chunk] = []
         by_batch: dict[str, list[Chunk]] = defaultdict(list)
         for chunk in chunks:
             brought = desk is not None and chunk.provider.batch and not self._lanes[chunk.provider.name].quarantined
             (by_batch[chunk.provider.name] if brought else now).append(chunk)
-        work: list[Coroutine[Any, Any, list[_Told] | BatchPending]] = [self._ask_all(job, now)]
+        work: list[Coroutine[Any, Any, list[Told] | BatchPending]] = [self._ask_all(job, now)]
         if desk is not None:
             batching = [provider for provider in self._mix.providers if provider.batch]
             work += [self._ask_by_batch(job, desk, provider, by_batch[provider.name]) for provider in batching]
@@ -214,13 +160,13 @@ class CatalogueRunner:
         told = {each.place: each for outcome in outcomes if isinstance(outcome, list) for each in outcome}
         for chunk in chunks:
             if chunk.items[0].id in told:
-                self._take(job, told[chunk.items[0].id])
+                job.take(told[chunk.items[0].id])
         pending = [outcome for outcome in outcomes if isinstance(outcome, BatchPending)]
         return min(pending, key=lambda batch: batch.retry_seconds, default=None)
 
     async def _ask_by_batch(
-        self, job: _Job, desk: Batches, provider: Provider, chunks: Sequence[Chunk]
-    ) -> list[_Told] | BatchPending:
+        self, job: Job, desk: Batches, provider: Provider, chunks: Sequence[Chunk]
+    ) -> list[Told] | BatchPending:
         """What comes of one provider's chunks: in its batch where they are in one, or else in real time.
 
         Also without any chunk: somebody before may have handed in a batch that has ended by now.
@@ -236,11 +182,11 @@ class CatalogueRunner:
                 await lane.banish(str(failed))
         for digest in lines.keys() - {chunk.request.digest for chunk in chunks}:
             self._on_call(_unasked(provider, digest, lines[digest]))
-        collected: list[_Told] = []
+        collected: list[Told] = []
         for chunk in chunks:
             line = lines.get(chunk.request.digest)
             if line is not None and line.answer is not None:
-                collected.append(told := _Told(chunk, line.answer, cost=line.cost, batch=True))
+                collected.append(told := Told(chunk, line.answer, cost=line.cost, batch=True))
                 job.answered(told, line.answer)
             elif line is not None:
                 self._on_call(chunk.failed(line.detail or "no answer in the batch", line.cost, batch=True))
@@ -250,21 +196,21 @@ class CatalogueRunner:
                 await self._weigh(told.chunk, told.answer, told.cost or 0)
         return collected + await self._ask_all(job, [chunk for chunk in chunks if chunk.items[0].id not in there])
 
-    async def _ask_all(self, job: _Job, chunks: Sequence[Chunk]) -> list[_Told]:
+    async def _ask_all(self, job: Job, chunks: Sequence[Chunk]) -> list[Told]:
         return await _together([self._ask(job, chunk) for chunk in chunks])
 
-    async def _ask(self, job: _Job, chunk: Chunk) -> _Told:
+    async def _ask(self, job: Job, chunk: Chunk) -> Told:
         """What comes of one chunk: out of the cache, or from the provider."""
-        attempt = Attempt(self._lanes[chunk.provider.name], chunk, lambda answer: _is_usable(chunk, answer))
+        attempt = Attempt(self._lanes[chunk.provider.name], chunk, lambda answer: is_usable(chunk, answer))
         try:
             fetched = await self._cache.fetch(chunk.request, attempt.answer)
         except GivenUp as given_up:
-            return _Told(chunk, lost=given_up.why)
+            return Told(chunk, lost=given_up.why)
         finally:
             if attempt.paid is not None:
-                job.answered(_Told(chunk, attempt.paid, cost=attempt.cost), attempt.paid)
+                job.answered(Told(chunk, attempt.paid, cost=attempt.cost), attempt.paid)
                 await attempt.settle()
-        told = _Told(chunk, fetched.answer, cost=attempt.cost, cached=fetched.paid is None)
+        told = Told(chunk, fetched.answer, cost=attempt.cost, cached=fetched.paid is None)
         job.answered(told, fetched.answer)
         if told.cached:
             await self._weigh(chunk, fetched.answer, used(chunk.provider, chunk.request, fetched.answer).known_cost)
@@ -273,64 +219,9 @@ class CatalogueRunner:
     async def _weigh(self, chunk: Chunk, answer: Answer, cost: int) -> None:
         """Count a reply that no call was made for here: it says as much about its provider."""
         lane = self._lanes[chunk.provider.name]
-        reason = lane.weigh(chunk.request, _is_usable(chunk, answer), cost)
+        reason = lane.weigh(chunk.request, is_usable(chunk, answer), cost)
         if reason is not None and lane.close():
             await lane.banish(reason)
-
-    # Judging ------------------------------------------------------------------------------
-
-    def _take(self, job: _Job, told: _Told) -> None:
-        """Fill the items that have a text now, and send the others on their way."""
-        chunk = told.chunk
-        if told.answer is None:
-            self._lose(job, told)
-            return
-        texts = read_chunk(told.answer, chunk.items)
-        accepted = 0
-        for item in chunk.items:
-            text = texts.get(item.id)
-            if text is None or self._turned_down(job, chunk, item, text):
-                self._ask_again(job, item)
-            else:
-                job.filled.texts[item.id] = Written(text, chunk.provider.name, chunk.provider.model, chunk.round)
-                del job.pending[item.id]
-                accepted += 1
-        del job.unrecorded[told.place]
-        self._record(told, told.answer, accepted, len(texts))
-
-    def _turned_down(self, job: _Job, chunk: Chunk, item: TextItem, text: str) -> bool:
-        """Whether a rule turns the text down, which is counted."""
-        model, company = chunk.provider.model, (item.group, item.language)
-        if company not in job.gates:
-            job.gates[company] = Gate(item.language, instructions=instructions(item.language))
-        rule = _echo(item, text) or job.gates[company].admit(text, Field.DESCRIPTION, model)
-        if rule is not None:
-            job.filled.rejected[model, rule] += 1
-        return rule is not None
-
-    def _ask_again(self, job: _Job, item: TextItem) -> None:
-        waiting = job.pending[item.id]
-        waiting.round += 1
-        if waiting.round == MAX_ROUNDS:
-            job.filled.unfilled[item.id] = Unfilled.REJECTED
-            del job.pending[item.id]
-
-    def _lose(self, job: _Job, told: _Told) -> None:
-        provider, tokens = told.chunk.provider, told.chunk.request.input_tokens
-        as_dear = set()
-        if told.lost is Lost.BUDGET:
-            worst = provider.worst_case(tokens).known_cost
-            as_dear = {each.name for each in self._mix.providers if each.worst_case(tokens).known_cost >= worst}
-        for item in told.chunk.items:
-            if told.lost is Lost.ITEM:
-                self._ask_again(job, item)
-            else:
-                job.pending[item.id].lost |= {provider.name} | as_dear
-                job.pending[item.id].too_dear |= as_dear
-
-    def _record(self, told: _Told, answer: Answer, accepted: int, texts: int) -> None:
-        record = told.chunk.answered
-        self._on_call(record(answer, told.cost, accepted, texts - accepted, cached=told.cached, batch=told.batch))
 
 
 def _unasked(provider: Provider, digest: str, line: BatchLine) -> CallRecord:
@@ -354,25 +245,6 @@ def _unasked(provider: Provider, digest: str, line: BatchLine) -> CallRecord:
         cached=False,
         batch=True,
     )
-
-
-def _judged(chunk: Chunk, answer: Answer) -> Iterator[Rule | None]:
-    """The rule that turns each text of the reply down on its own; others of its company are not looked at."""
-    texts = read_chunk(answer, chunk.items)
-    fixed = instructions(chunk.items[0].language)
-    for item in chunk.items:
-        if (text := texts.get(item.id)) is not None:
-            yield _echo(item, text) or check_text(text, item.language, Field.DESCRIPTION, instructions=fixed)
-
-
-def _is_usable(chunk: Chunk, answer: Answer) -> bool:
-    return any(rule is None for rule in _judged(chunk, answer))
-
-
-def _echo(item: TextItem, text: str) -> Rule | None:
-    """A description that only repeats what was asked about says nothing."""
-    told = (meaning_key(each).strip(".。") for each in (item.subject, item.setting))
-    return Rule.ECHO if meaning_key(text).strip(".。") in told else None
 
 
 async def _together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

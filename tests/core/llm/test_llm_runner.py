@@ -22,12 +22,13 @@ from docgen_core.llm.calls import CallFailed, Failure
 from docgen_core.llm.gates import Rule
 from docgen_core.llm.guard import DistributedBudgetGuard
 from docgen_core.llm.items import CallOutcome, Filled, Unfilled
+from docgen_core.llm.job import MAX_ROUNDS
 from docgen_core.llm.lanes import PATIENCE_SECONDS
 from docgen_core.llm.mix import Provider, ProviderMix
 from docgen_core.llm.prompts import CHUNK_ITEMS
 from docgen_core.llm.requests import Answer, Request
 from docgen_core.llm.routing import route
-from docgen_core.llm.runner import MAX_ROUNDS, CatalogueRunner
+from docgen_core.llm.runner import CatalogueRunner
 
 T = TypeVar("T")
 
