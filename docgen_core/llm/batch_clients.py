@@ -133,15 +133,13 @@ class LitellmBatches(BatchClient):
             ),
         )
         files = tuple(file for file in (batch.output_file_id, batch.error_file_id) if file)
-        counts = batch.request_counts
+        completed = batch.status == "completed"
+        answered = bool(batch.request_counts and batch.request_counts.completed)
         # A vendor may say that it is done before it says where the results are.
-        unnamed = counts is not None and (
-            (counts.completed and not batch.output_file_id) or (counts.failed and not files)
-        )
-        ended = batch.status in _ENDED and not (batch.status == "completed" and unnamed)
+        ended = batch.status in _ENDED and not (completed and answered and not batch.output_file_id)
         said = "; ".join(str(error.message) for error in (batch.errors.data if batch.errors else None) or [])
         detail = f"the batch is {batch.status}" + (f": {said}" if said else "")
-        return BatchStatus(batch_id, ended, files, calls.one_line(detail, _key(provider)))
+        return BatchStatus(batch_id, ended, files, None if completed else calls.one_line(detail, _key(provider)))
 
     async def collect(self, provider: Provider, status: BatchStatus) -> dict[str, Line]:
         """See `BatchClient.collect`."""

@@ -292,6 +292,17 @@ def test_an_answer_that_gets_lost_while_handing_in_leads_to_no_second_batch(here
         assert {line.detail for line in lines.values()} == {"nobody knows the batch's id"}
 
 
+def test_a_batch_that_a_vendor_lists_late_is_found_when_it_does(here: Here) -> None:
+    here.server.bad_creations, here.server.forgets_metadata = [Says(breaks=True)], True
+    for _ in range(3):
+        with pytest.raises(BatchPending):
+            here.ask()
+        here.now += FIRST_POLL_SECONDS
+    here.server.forgets_metadata = False
+    here.ask_on("w2")
+    assert here.server.submissions == 1 and here.spent() == here.server.billed == LINES * LINE_COST
+
+
 def test_a_batch_that_is_handed_in_after_it_was_given_up_is_charged_whole(here: Here) -> None:
     """A worker that sleeps between its intent and handing in; meanwhile another one has given the batch up."""
     opened = here.state.open_grant
@@ -352,6 +363,8 @@ def test_two_desks_that_race_hand_in_one_batch(loop: asyncio.Runner, tmp_path: P
 
 
 def test_a_desk_that_is_cancelled_writes_the_id_down_first(here: Here) -> None:
+    here.finds = False
+
     async def cancelled() -> None:
         asking = asyncio.create_task(here.desk().answers(here.provider, here.requests))  # type: ignore[arg-type, var-annotated]
         while not here.state.grants("r1"):

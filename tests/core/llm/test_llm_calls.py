@@ -196,7 +196,7 @@ def test_presets_switch_reasoning_off_in_what_is_really_sent(
 def test_importing_the_layer_loads_no_litellm_and_the_first_call_looks_up_no_host() -> None:
     code = """
 import socket, sys
-from docgen_core.llm import batches, cache, calls, gates, guard, items, mix, replies, requests, routing
+from docgen_core.llm import batch_clients, batches, cache, calls, gates, guard, items, mix, replies, requests, routing
 assert not {"litellm", "openai", "anthropic", "yaml"} & set(sys.modules), "loaded too early"
 looked_up = []
 real = socket.getaddrinfo
