@@ -1,4 +1,4 @@
-"""A program: serves SmolLM2-135M over OpenAI's protocol on 127.0.0.1:PORT, until it is killed. One thread is fastest."""
+"""A program: serves SmolLM2-135M over OpenAI's protocol on 127.0.0.1:PORT, until killed. One thread is fastest."""
 
 import importlib.util
 import signal
