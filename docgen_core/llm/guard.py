@@ -23,7 +23,8 @@ from docgen_core.state.budget_contract import BudgetStore
 SLICE_SECONDS = 15.0
 """A slice is made to last about so long: it is lost with its worker, and each costs the store three writes.
 
-The first is of one call's worst case, since nobody knows yet how long a call takes.
+The first is of one call's worst case, since nobody knows yet how long a call takes; none is smaller than what the
+worker has under way, since all of that will want to call again.
 """
 SLICE_GROWTH = 2
 SLICE_SHARE = 100
@@ -288,7 +289,8 @@ class DistributedBudgetGuard:
         for idle in [part for part in self._slices if not part.calls]:
             self._outgrown(idle, amount)
             self._give_back(idle)
-        for size in dict.fromkeys((max(amount, min(self._size, self._most)), amount)):
+        wanted = max(self._size, sum(part.reserved for part in self._slices))
+        for size in dict.fromkeys((max(amount, min(wanted, self._most)), amount)):
             if part := self._open(size):
                 return part
         if self._expired_any() and (part := self._open(amount)):

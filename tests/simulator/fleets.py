@@ -19,6 +19,9 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "pac
 from sim_fleet import Account, simulate_fleet, simulate_fleets
 from sim_fleet_breakages import FLEET_BREAKAGES
 
+TOLD_EACH = 500
+"""Fleets between two lines of figures so far."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -44,7 +47,10 @@ def main() -> int:
         account.add(outcome)
         if outcome.problems:
             print(f"seed {outcome.seed}: {'; '.join(outcome.problems)}", flush=True)
-    print(account)
+        if len(account.unspent) % TOLD_EACH == 0:
+            print(account, flush=True)
+    if given.fleets % TOLD_EACH:
+        print(account)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(one.ru_utime + one.ru_stime for one in used)
     print(f"{given.workers} workers a fleet; {cpu:.0f} s of CPU, {time.monotonic() - started:.0f} s in all")
