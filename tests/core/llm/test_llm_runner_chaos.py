@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 from collections import Counter
 
@@ -69,7 +70,7 @@ class Moody:
     budget=st.sampled_from([None, 0, 700_000, 3_000_000, 10**9]),
     cancelled_after=st.none() | st.floats(0, 90),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=1_000 if os.environ.get("DOCGEN_PROVE") == "1" else 25, deadline=None)
 def test_whatever_models_do(
     seed: int,
     alpha: list[str],
