@@ -182,7 +182,7 @@ def test_the_second_name_of_a_company_that_means_the_same_is_turned_down_and_cou
 
 
 def test_procedural_texts_pass_the_gates_in_every_language_and_no_name_comes_twice(full_figures: bool) -> None:
-    spec = CatalogueSpec(companies=5000 if full_figures else 300, products=10, seed=3)
+    spec = CatalogueSpec(companies=2000 if full_figures else 300, products=10, seed=3)
     texts: Counter[str] = Counter()
     for company in range(spec.companies):
         rows = catalogue_rows(spec, company)
