@@ -56,8 +56,9 @@ def encode_shard(table: str, schema: pa.Schema, rows: Sequence[Row]) -> bytes:
 def decode_shard(key: str, data: bytes, schema: pa.Schema | None = None) -> pa.Table:
     """The rows of a shard. Raises `Damage` when it is no Parquet, or not of the declared schema."""
     try:
-        # Not `read_table`, which imports pandas where there is one.
-        found = pq.ParquetFile(io.BytesIO(data)).read()
+        # Not `read_table`, which imports pandas where there is one. In this thread: a shard is too small to
+        # share, and a process that ends while Arrow still starts a thread of its own is aborted.
+        found = pq.ParquetFile(io.BytesIO(data)).read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise Damage(f"shard {key!r} cannot be read: {str(error).splitlines()[0]}") from None
     if schema is not None and not found.schema.equals(schema, check_metadata=False):
