@@ -199,6 +199,7 @@ _PHONE = re.compile(
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\s?\d{2}(?:[\s-]?[A-Z0-9]{4}){2,7}(?:[\s-]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
 _IBAN_WORD = re.compile(r"\bIBAN\b\s*:?\s*[A-Z]{2}\s?\d", re.IGNORECASE)
 _EXCLAMATION = re.compile(r"!(?!=)")
+_HIRAGANA = re.compile(r"[\u3041-\u309f]")
 _IDEOGRAPHIC = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _OTHER_LETTERS = re.compile(r"[\u0400-\u052f\u0590-\u08ff\u0900-\u0dff\u0e00-\u0eff\uac00-\ud7af]")
 
@@ -245,7 +246,8 @@ def _foreign(plain: str, language: str, field: Field) -> bool:
     if _OTHER_LETTERS.search(plain):
         return True
     if language == "ja":
-        return field is Field.DESCRIPTION and not _IDEOGRAPHIC.search(plain)
+        # A sentence has particles, which are hiragana: what has none is Chinese, or no sentence.
+        return field is Field.DESCRIPTION and not _HIRAGANA.search(plain)
     return _IDEOGRAPHIC.search(plain) is not None
 
 

@@ -79,6 +79,8 @@ TURNED_DOWN = [
     ("en", "オイルフィルター for engines", Rule.SCRIPT),
     ("de", "Лента 50 m breit", Rule.SCRIPT),
     ("ja", "Oil filter for common engines", Rule.SCRIPT),
+    ("ja", "通用發動機機油濾清器，適合各種車輛。", Rule.SCRIPT),
+    ("ja", "一級技能者通常", Rule.SCRIPT),
     ("en", "Oil filter\nspin-on type", Rule.CHARACTERS),
     ("en", "Oil fil\u200bter, spin-on", Rule.CHARACTERS),
     ("en", "Oil filter \ufffd spin-on", Rule.CHARACTERS),
