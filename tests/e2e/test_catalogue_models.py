@@ -246,8 +246,8 @@ def test_a_real_model_from_end_to_end_and_again_for_nothing(desk_type: Any, tmp_
         desks.append(desk_type(tmp_path / name, {"DOCGEN_BLOBS": str(tmp_path / "blobs"), KEY: VALUE}))
     with small_model(tmp_path) as base:
         provider = (
-            f'name: small, model: {MODEL}, weight: 1, api_base: "{base}", max_output_tokens: 360, timeout_seconds: 120, '
-            "extra_body: {seed: 2}, price: {input_per_million: 0.1, output_per_million: 0.4}"
+            f'name: small, model: {MODEL}, weight: 1, api_base: "{base}", max_output_tokens: 360, '
+            "timeout_seconds: 120, extra_body: {seed: 2}, price: {input_per_million: 0.1, output_per_million: 0.4}"
         )
         mix = mix_file(tmp_path, provider, cap="5")
         order = (
