@@ -326,7 +326,7 @@ def test_a_storm_of_refusals_ends_and_every_text_is_written(shop: Any) -> None:
 
     with FakeProvider(script) as server:
         shop.done(
-            "catalogue", "build", "v1", "--companies", 8, "--products", products, "--range", 4, "--mix",
+            "catalogue", "build", "v1", "--companies", 8, "--products", 3, "--range", 4, "--mix",
             mix_file(shop.folder, a_provider(server, tokens=2000)), "--budget-usd", 5,
         )  # fmt: skip
     told = root_of(shop).texts
