@@ -54,13 +54,13 @@ def budget(
     blobs: Blobs = None,
 ) -> int:
     """Set what a build may spend on language models in all; its workers go by it from their next slice on."""
-    from docgen_core.state.budget import nano_dollars
+    from docgen_core.state.budget import in_dollars, nano_dollars
 
     cap = nano_dollars(dollars, "DOLLARS")
     with places(state, blobs, found=True) as here:
         run = run_named(here, run)
         here.state.set_budget(run, cap)
-    console.note(f"run {run!r} may spend ${dollars.removeprefix('$')} in all; `docgen spend {run}` tells how it stands")
+    console.note(f"run {run!r} may spend ${in_dollars(cap)} in all; `docgen spend {run}` tells how it stands")
     return 0
 
 
