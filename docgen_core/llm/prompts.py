@@ -8,7 +8,7 @@ be printed (gates.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from docgen_core.errors import UsageError
@@ -65,6 +65,16 @@ def chunk_items(provider: Provider, language: str, round_: int) -> int:
     characters = _LONGEST.get(language, max(_LONGEST.values()))
     tokens = characters * TOKENS_A_CHARACTER if language == "ja" else -(-characters // ASCII_A_TOKEN)
     return max(min(CHUNK_ITEMS >> round_, provider.max_output_tokens // (tokens + FORM_TOKENS)), 1)
+
+
+def requests_for(
+    provider: Provider, items: Sequence[TextItem], round_: int
+) -> Iterator[tuple[tuple[TextItem, ...], Request]]:
+    """Items of one language cut, in their order, into those of a request each, and the request."""
+    size = chunk_items(provider, items[0].language, round_)
+    for start in range(0, len(items), size):
+        part = tuple(items[start : start + size])
+        yield part, chunk_request(provider, part, round_)
 
 
 def chunk_request(provider: Provider, items: Sequence[TextItem], round_: int) -> Request:

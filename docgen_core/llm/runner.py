@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from docgen_core.errors import StorageFailed, UsageError
@@ -27,7 +27,7 @@ from docgen_core.llm.items import CallOutcome, CallRecord, Filled, TextItem, Unf
 from docgen_core.llm.job import Job, Pending, Told, is_usable
 from docgen_core.llm.lanes import Call, GivenUp, Lane, Slots
 from docgen_core.llm.mix import PROCEDURAL, Provider, ProviderMix
-from docgen_core.llm.prompts import chunk_items, chunk_request
+from docgen_core.llm.prompts import requests_for
 from docgen_core.llm.purse import Purse, ended
 from docgen_core.llm.requests import Answer
 from docgen_core.llm.routing import route
@@ -123,7 +123,11 @@ class CatalogueRunner:
                 job.end(waiting, self._reason(waiting))
             else:
                 groups[own, chosen, waiting.round, item.language].append(item)
-        return [chunk for (_, chosen, round_, _), group in groups.items() for chunk in self._cut(chosen, round_, group)]
+        found: list[Chunk] = []
+        for (_, chosen, round_, _), group in groups.items():
+            provider = self._mix.provider(chosen)
+            found += [Chunk(provider, part, round_, asked) for part, asked in requests_for(provider, group, round_)]
+        return found
 
     def _routed(self, waiting: Pending, unusable: Collection[str]) -> str:
         return route(self._mix, self._build, waiting.item.id, waiting.round, unusable=unusable)
@@ -135,13 +139,6 @@ class CatalogueRunner:
         if any(member.to not in waiting.lost for member in self._mix.fallback):
             return Unfilled.ROUTED
         return Unfilled.UNAVAILABLE
-
-    def _cut(self, name: str, round_: int, items: Sequence[TextItem]) -> Iterator[Chunk]:
-        provider = self._mix.provider(name)
-        size = chunk_items(provider, items[0].language, round_)
-        for start in range(0, len(items), size):
-            part = tuple(items[start : start + size])
-            yield Chunk(provider, part, round_, chunk_request(provider, part, round_))
 
     # Asking -------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from decimal import ROUND_FLOOR, Decimal
 
 from docgen_core.llm.items import TextItem
 from docgen_core.llm.mix import PROCEDURAL, Provider, ProviderMix
-from docgen_core.llm.prompts import chunk_items, chunk_request
+from docgen_core.llm.prompts import requests_for
 from docgen_core.llm.routing import route
 from docgen_core.packs import load_pack
 from docgen_core.runs.keys import catalogue_run_id
@@ -146,11 +146,9 @@ def _asked(
     for company in companies:
         for item in pack.text_items(pack.catalogue_rows(spec, company)):
             groups[route(mix, build, item.id), item.language].append(item)
-    for (name, language), items in groups.items():
+    for (name, _), items in groups.items():
         if name == PROCEDURAL:
             continue
         provider = mix.provider(name)
-        size = chunk_items(provider, language, 0)
-        for start in range(0, len(items), size):
-            part = items[start : start + size]
-            yield provider, len(part), chunk_request(provider, part, 0).input_tokens
+        for part, request in requests_for(provider, items, 0):
+            yield provider, len(part), request.input_tokens
