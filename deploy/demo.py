@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from docgen_core.blobs import open_blobs
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import DocgenError, RunUnknown
+from docgen_core.runs.keys import catalogue_run_id
 from docgen_core.runs.manifest import sealed_digest
 from docgen_core.runs.status import run_status
 from docgen_core.runs.verify import verify_run
@@ -32,6 +34,7 @@ from docgen_core.state.contract import StateStore
 RANGES = ("00000-00049", "00050-00099")
 RUNS = tuple(f"invoices-{key}" for key in RANGES)
 TABLES = ("documents", "field_boxes", "invoices", "line_items", "tax_lines")
+CATALOGUE_TABLES = ("companies", "price_tiers", "products")
 DOCUMENTS_PER_RANGE = 75
 WORKERS = 4
 POLL_SECONDS = 0.5
@@ -47,7 +50,7 @@ def main() -> int:
         return 0
     settings = load_settings()
     with closing(open_blobs(settings.blobs)) as blobs, closing(open_state(settings.state)) as state:
-        if all(sealed_digest(blobs, run) for run in RUNS) and len(_rows(settings)) == len(TABLES):
+        if all(sealed_digest(blobs, run) for run in RUNS) and _is_exported(_rows(settings)):
             console.print("The demo's two ranges are done already.")
         elif code := _materialise(state, blobs, home / "demo.log"):
             return code
@@ -76,16 +79,34 @@ def _make_databases() -> None:
 
 
 def _materialise(state: StateStore, blobs: BlobStore, log: Path) -> int:
-    """Materialise every asset for the ranges, as a user would from the UI, with a bar meanwhile."""
-    config = {
+    """Materialise every asset for the ranges, as a user would from the UI, with a bar meanwhile.
+
+    The whole roster first, which takes seconds: a catalogue has tables when its last range is made.
+    """
+    from docgen_assets.partitions import company_ranges
+
+    keys = company_ranges.get_partition_keys()
+    corpus = {
         "resources": {"corpus": {"config": {"documents_per_range": DOCUMENTS_PER_RANGE}}},
         "ops": {"golden_shards": {"config": {"workers": WORKERS}}},
     }
-    command = [str(Path(sys.executable).with_name("dagster")), "asset", "materialize"]
-    command += ["-m", "docgen_assets.definitions", "--select", "*"]
-    command += ["--partition-range", f"{RANGES[0]}...{RANGES[-1]}", "--config-json", json.dumps(config)]
-    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as dagster:
-        _show_progress(state, blobs, dagster)
+    chosen = f"{RANGES[0]}...{RANGES[-1]}"
+    steps = (
+        ("catalogue", "--partition-range", f"{keys[0]}...{keys[-1]}"),
+        ('+key:"golden_shards"+', "--partition-range", chosen, "--config-json", json.dumps(corpus)),
+        ('kind:"table" and not key:"golden_shards"+',),
+    )
+    dagster_command = str(Path(sys.executable).with_name("dagster"))
+    command = [dagster_command, "asset", "materialize", "-m", "docgen_assets.definitions", "--select"]
+    with log.open("wb") as output, _progress() as progress:
+        bar = progress.add_task("catalogue → plan → documents → tables", total=DOCUMENTS_PER_RANGE * len(RUNS))
+        for step in steps:
+            with subprocess.Popen([*command, *step], stdout=output, stderr=subprocess.STDOUT) as dagster:
+                while dagster.poll() is None:
+                    time.sleep(POLL_SECONDS)
+                    progress.update(bar, completed=sum(_documents_done(state, blobs, run) for run in RUNS))
+            if dagster.returncode:
+                break
     if dagster.returncode:
         console.print(f"Dagster could not materialise the ranges; its log is {log}, and here is its end:")
         console.print("\n".join(log.read_text(errors="replace").splitlines()[-15:]), markup=False)
@@ -93,7 +114,7 @@ def _materialise(state: StateStore, blobs: BlobStore, log: Path) -> int:
     return 0
 
 
-def _show_progress(state: StateStore, blobs: BlobStore, dagster: subprocess.Popen[bytes]) -> None:
+def _progress() -> Progress:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -101,11 +122,7 @@ def _show_progress(state: StateStore, blobs: BlobStore, dagster: subprocess.Pope
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("catalogue → plan → documents → tables", total=DOCUMENTS_PER_RANGE * len(RUNS))
-        while dagster.poll() is None:
-            time.sleep(POLL_SECONDS)
-            progress.update(task, completed=sum(_documents_done(state, blobs, run) for run in RUNS))
+    return Progress(*columns, console=console)
 
 
 def _documents_done(state: StateStore, blobs: BlobStore, run: str) -> int:
@@ -115,18 +132,28 @@ def _documents_done(state: StateStore, blobs: BlobStore, run: str) -> int:
         return 0
 
 
-def _rows(settings: Settings) -> dict[str, int]:
-    """Rows of the demo's runs by table, where the sink has all of them; empty where it has not."""
+def _rows(settings: Settings) -> dict[tuple[str, str], int]:
+    """Rows in the sink by run and table, of the demo's runs and of the catalogue that they draw from."""
     import duckdb
 
-    names = ", ".join(f"'{run}'" for run in RUNS)
-    asked = f"SELECT table_name, sum(row_count) FROM docgen_exports WHERE run_id IN ({names}) GROUP BY ALL "
-    asked += f"HAVING count(DISTINCT run_id) = {len(RUNS)} ORDER BY 1"
+    names = ", ".join(f"'{run}'" for run in (*RUNS, _catalogue_run()))
+    asked = f"SELECT run_id, table_name, row_count FROM docgen_exports WHERE run_id IN ({names}) ORDER BY table_name"
     try:
         with duckdb.connect(settings.sink.removeprefix("duckdb://"), read_only=True) as tables:
-            return dict(tables.sql(asked).fetchall())
+            return {(run, table): count for run, table, count in tables.sql(asked).fetchall()}
     except (duckdb.IOException, duckdb.CatalogException):
         return {}
+
+
+def _is_exported(rows: dict[tuple[str, str], int]) -> bool:
+    wanted = {(run, table) for run in RUNS for table in TABLES}
+    return rows.keys() >= wanted | {(_catalogue_run(), table) for table in CATALOGUE_TABLES}
+
+
+def _catalogue_run() -> str:
+    from docgen_assets.resources import ROSTER_VERSION
+
+    return catalogue_run_id(ROSTER_VERSION)
 
 
 def _tell(settings: Settings) -> None:
@@ -135,8 +162,11 @@ def _tell(settings: Settings) -> None:
     for run in RUNS:
         console.print(f"  {settings.blobs}/runs/{run}/documents", soft_wrap=True)
     console.print(f"[bold]Golden set[/bold]  {settings.sink}", soft_wrap=True)
-    for name, count in _rows(settings).items():
-        console.print(f"  {name:<12} {count:>7} rows")
+    counts: Counter[str] = Counter()
+    for (_, table), count in _rows(settings).items():
+        counts[table] += count
+    for table, count in counts.items():
+        console.print(f"  {table:<12} {count:>7} rows")
     if (rate := _rate()) is not None:
         console.print(f"[bold]Speed[/bold]  {rate:.1f} documents a second with {WORKERS} workers, start-up included")
     console.print("[bold]Look[/bold]")

@@ -1,5 +1,6 @@
 """The asset `catalogue`: the companies of a range and what they sell, a unit of one catalogue version."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -16,7 +17,8 @@ from docgen_core.state.budget import in_dollars
 
 if TYPE_CHECKING:
     from docgen_core.runs.manifest import Texts
-    from docgen_core.state.budget import Spend
+
+NOT_KNOWN = "not known: a model has no price"
 
 
 class CatalogueWorkers(Workers):
@@ -33,7 +35,7 @@ class CatalogueWorkers(Workers):
     budget_usd: str | None = Field(
         default=SETTINGS.budget_usd,
         description="US dollars that the whole catalogue may cost, over all ranges and workers, e.g. 5 or 0.25 "
-        "(DOCGEN_BUDGET_USD). When it is used up, texts stay procedural.",
+        "(DOCGEN_BUDGET_USD). When it is used up, texts stay procedural. Means nothing without a mix.",
     )
     concurrency: int = Field(
         default=SETTINGS.concurrency,
@@ -68,7 +70,7 @@ def launch_catalogue_workers(
         mix = load_mix(config.mix) if config.mix else None
         if mix:
             mix.require_keys()  # as its workers will have to, each in its own log only
-        budget = None if config.budget_usd is None else nano_dollars(config.budget_usd, "budget_usd")
+        budget = nano_dollars(config.budget_usd, "budget_usd") if mix and config.budget_usd else None
         planned = build_catalogue_run(here.state, here.blobs, corpus.catalogue, corpus.roster, mix=mix, budget=budget)
         run_id = planned.run.run_id
         command = work_command(
@@ -80,12 +82,18 @@ def launch_catalogue_workers(
             max_rejected_percent=config.max_rejected_percent if mix else None,
         )
         drain(context, [Pool(run_id, units)], open_fleet(config.fleet, command), config.workers, here)
-        digests = [_described(context, each, corpus, here) for each in ranges]
+        build = _build_so_far(run_id, here)
+        digests = [_described(context, each, corpus, here, build) for each in ranges]
     context.set_data_version(CATALOGUE, version_of(digests))
 
 
-def _described(context: dg.AssetExecutionContext, companies: CompanyRange, corpus: Corpus, here: Places) -> str:
-    """Check the range's finished part, put what it holds into the metadata, and return its digest."""
+def _described(
+    context: dg.AssetExecutionContext, companies: CompanyRange, corpus: Corpus, here: Places, build: dict[str, object]
+) -> str:
+    """Check the range's finished part, put what it holds into the metadata, and return its digest.
+
+    `build` is how the whole build stands; it is told where models wrote.
+    """
     from docgen_core.errors import Damage
     from docgen_core.runs.verify import verify_run
 
@@ -96,9 +104,9 @@ def _described(context: dg.AssetExecutionContext, companies: CompanyRange, corpu
         {
             "dagster/partition_row_count": part.rows["companies"],
             **{f"{table} rows": rows for table, rows in part.rows.items()},
+            **(_written(part.texts) | build if part.texts else {}),
             "docgen run": part.run_id,
             "part digest": part.digest,
-            **(_written(part.texts) | _spent(here.state.spend(part.run_id)) if part.texts else {}),
         },
         asset_key=CATALOGUE,
         partition_key=companies.key,
@@ -107,28 +115,34 @@ def _described(context: dg.AssetExecutionContext, companies: CompanyRange, corpu
 
 
 def _written(texts: "Texts") -> dict[str, object]:
-    """Who wrote the range's texts, and what was turned down."""
+    """Who wrote the range's texts, and what was turned down. A breakdown is told where its count is not 0."""
     rejected = {model: dict(rules) for model, rules in texts.rejected.items()}
-    return {
-        "texts": texts.items,
-        "texts by models": texts.filled,
-        "texts by model": dg.MetadataValue.json(dict(texts.written)),
-        "procedural texts by reason": dg.MetadataValue.json(dict(texts.unfilled)),
-        "texts turned down": texts.turned_down,
-        "turned down by model and rule": dg.MetadataValue.json(rejected),
-        "worth at the mix's prices (USD)": in_dollars(sum(each.cost for each in texts.answers.values())),
+    answers = texts.answers.values()
+    known = not any(each.unpriced_calls for each in answers)
+    counts: dict[str, tuple[int, str, Mapping[str, object]]] = {
+        "texts by models": (texts.filled, "texts by model", dict(texts.written)),
+        "procedural texts": (sum(texts.unfilled.values()), "procedural texts by reason", dict(texts.unfilled)),
+        "texts turned down": (texts.turned_down, "texts turned down by model and rule", rejected),
     }
+    told: dict[str, object] = {"texts": texts.items}
+    for name, (count, by, breakdown) in counts.items():
+        told |= {name: count} | ({by: dg.MetadataValue.json(breakdown)} if count else {})
+    cost = in_dollars(sum(each.cost for each in answers)) if known else NOT_KNOWN
+    return told | {"cost of the range's answers, cached or not (USD)": cost}
 
 
-def _spent(spent: "Spend") -> dict[str, object]:
-    """How the whole build's money stands, all ranges together."""
+def _build_so_far(run_id: str, here: Places) -> dict[str, object]:
+    """How the whole build's money stands, all ranges together, and whom it does not ask any more."""
+    spent, quarantined = here.state.spend(run_id), here.state.quarantined_providers(run_id)
     total = spent.total
     told: dict[str, object] = {
-        "calls of the whole build": total.calls,
-        "spent by the whole build (USD)": in_dollars(total.known_cost) if total.cost is not None else "not known",
+        "calls of the whole build so far": total.calls,
+        "spent by the whole build so far (USD)": in_dollars(total.known_cost) if total.cost is not None else NOT_KNOWN,
     }
     if spent.budget is not None:
         told["budget of the whole build (USD)"] = in_dollars(spent.budget.cap)
+    if quarantined:
+        told["providers in quarantine"] = dg.MetadataValue.json(dict(quarantined))
     return told
 
 

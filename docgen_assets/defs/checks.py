@@ -4,7 +4,7 @@ Each verifies every range by itself and names the range in what it finds. Nothin
 check to keep the incomplete out: the export verifies the manifest itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -18,6 +18,7 @@ from docgen_core.state.budget import in_dollars
 
 if TYPE_CHECKING:
     from docgen_core.runs.manifest import Texts
+    from docgen_core.state.budget import BudgetFigures
 
 _SHOWN = 50
 """Findings that a check lists; the number of all stands beside them."""
@@ -86,16 +87,24 @@ def ranges_complete(context: dg.AssetCheckExecutionContext, corpus: Corpus, stor
 )
 def texts_accepted(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores) -> dg.AssetCheckResult:
     """Look at the audit of the chosen ranges."""
+    from docgen_core.runs.manifest import Texts
+
     limit = SETTINGS.max_rejected_percent
-    found: dict[str, list[dict[str, object]]] = {}
     with said_plainly(), stores.opened() as here:
-        for each in ranges_of(context.partition_keys):
-            part = here.catalogue_part(corpus.catalogue, each)
-            texts = part.texts
-            found[each.key] = [] if texts is None or texts.accepted_within(limit) else list(_turned_down(texts))
-    return _report(
-        context, found, f"more than {limit} per cent were turned down: choose other models for a new version"
-    )
+        audits = {
+            each.key: here.catalogue_part(corpus.catalogue, each).texts for each in ranges_of(context.partition_keys)
+        }
+    found = {
+        key: [] if texts is None or texts.accepted_within(limit) else list(_turned_down(texts))
+        for key, texts in audits.items()
+    }
+
+    def figures(keys: Collection[str]) -> dict[str, object]:
+        texts = Texts.sum_of(each for key in keys if (each := audits[key]) is not None)
+        return {"texts by models": texts.filled, "texts turned down": texts.turned_down, "limit (per cent)": limit}
+
+    what_to_do = f"more than {limit} per cent were turned down: choose other models for a new version"
+    return _report(context, found, what_to_do, figures=figures)
 
 
 def _turned_down(texts: "Texts") -> Iterator[dict[str, object]]:
@@ -121,7 +130,14 @@ def budget_kept(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: 
     if budget is not None and budget.overshoot:
         findings = [{"budget": in_dollars(budget.cap), "over it": in_dollars(budget.overshoot)}]
     found = {each.key: findings for each in ranges_of(context.partition_keys)}
-    return _report(context, found, "the models cost more than their prices in the mix say: correct the mix's prices")
+    what_to_do = "the models cost more than their prices in the mix say: correct the mix's prices"
+    return _report(context, found, what_to_do, figures=lambda _: _account(budget) if budget else {})
+
+
+def _account(budget: "BudgetFigures") -> dict[str, object]:
+    """Where the budget is."""
+    parts = {"budget": budget.cap, "spent": budget.committed, "set aside": budget.reserved, "left": budget.available}
+    return {f"{name} (USD)": in_dollars(nano) for name, nano in parts.items()}
 
 
 @dg.asset_check(
@@ -176,8 +192,11 @@ def _report(
     what_to_do: str,
     *,
     check: dg.AssetCheckKey | None = None,
+    figures: Callable[[Collection[str]], Mapping[str, object]] = lambda _: {},
 ) -> dg.AssetCheckResult:
     """The result over all ranges; `found` holds each range's findings. `check` names it where a step has several.
+
+    `figures` tells what was looked at in some ranges, also where nothing is wrong.
 
     Dagster records one result a step, without a partition when the run has several: so each range's
     own is recorded as well, and the range does not stand there as skipped.
@@ -185,20 +204,24 @@ def _report(
     name = check or next(iter(context.selected_asset_check_keys))
     if len(found) > 1:
         for key, findings in found.items():
-            told = _told({key: findings}, what_to_do)
+            told = _told({key: findings}, what_to_do, figures([key]))
             evaluation = dg.AssetCheckEvaluation(name.asset_key, name.name, partition=key, **told)
             # Taken by `log_event`, and not in its annotation.
             context.op_execution_context.log_event(evaluation)  # type: ignore[arg-type]
-    return dg.AssetCheckResult(asset_key=name.asset_key, check_name=name.name, **_told(found, what_to_do))
+    return dg.AssetCheckResult(
+        asset_key=name.asset_key, check_name=name.name, **_told(found, what_to_do, figures(found))
+    )
 
 
-def _told(found: Mapping[str, Sequence[Mapping[str, object]]], what_to_do: str) -> dict[str, Any]:
+def _told(
+    found: Mapping[str, Sequence[Mapping[str, object]]], what_to_do: str, figures: Mapping[str, object]
+) -> dict[str, Any]:
     """Whether it passed; else the first findings as a table, and what to do."""
     rows = [{"range": key, **finding} for key, findings in found.items() for finding in findings]
     return {
         "passed": not rows,
         "description": f"{len(rows)} findings: {what_to_do}" if rows else None,
-        "metadata": {"findings": len(rows), **({"the first": _table(rows[:_SHOWN])} if rows else {})},
+        "metadata": {"findings": len(rows), **figures, **({"the first": _table(rows[:_SHOWN])} if rows else {})},
     }
 
 

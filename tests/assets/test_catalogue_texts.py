@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,10 +74,29 @@ def test_a_range_tells_who_wrote_its_texts_and_what_the_build_has_spent(written_
     told = metadata_of(location, FIRST)
     assert told["texts"] == told["texts by models"] == 32 and told["texts by model"] == {"openai/alpha-1": 32}
     assert told["texts turned down"] == 0 and told["budget of the whole build (USD)"] == "1.00"
-    assert told["calls of the whole build"] == len(provider.requests)
-    assert 0 < float(told["spent by the whole build (USD)"]) < 1
-    evaluations = {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
-    assert evaluations == {"budget_kept": True, "ranges_complete": True, "texts_accepted": True}
+    assert told["procedural texts"] == 0 and "procedural texts by reason" not in told
+    assert told["calls of the whole build so far"] == len(provider.requests)
+    spent = told["spent by the whole build so far (USD)"]
+    assert 0 < float(told["cost of the range's answers, cached or not (USD)"]) < float(spent) < 1
+
+
+def test_checks_that_pass_show_what_they_looked_at(written_by_models: Written):
+    _, _, result = written_by_models
+    checks = {(each.check_name, each.partition): each for each in result.get_asset_check_evaluations()}
+    assert all(each.passed for each in checks.values())
+    assert {name for name, _ in checks} == {"budget_kept", "ranges_complete", "texts_accepted"}
+    figures = {
+        key: {name: value.value for name, value in each.metadata.items() if name != "findings"}
+        for key, each in checks.items()
+    }
+    assert figures["texts_accepted", FIRST] == {
+        "texts by models": 32,
+        "texts turned down": 0,
+        "limit (per cent)": 50,
+    }
+    assert figures["texts_accepted", None]["texts by models"] == 80
+    money = {name: Decimal(figures["budget_kept", LAST][f"{name} (USD)"]) for name in ("spent", "set aside", "left")}
+    assert money["spent"] > 0 and money["set aside"] == 0 and sum(money.values()) == 1
 
 
 def test_a_sealed_catalogue_comes_as_tables_and_again_with_the_same_rows(written_by_models: Written):

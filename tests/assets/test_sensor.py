@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -46,6 +47,24 @@ def seal(location: Location, run_id: str) -> None:
     state.close()
 
 
+def seal_catalogue(location: Location, version: str) -> str:
+    """A small catalogue of the command line's, and its root's digest."""
+    from docgen_core.blobs import open_blobs
+    from docgen_core.runs.catalogue import build_catalogue_run
+    from docgen_core.runs.drain import work_run
+    from docgen_core.runs.selection import CatalogueSpec
+    from docgen_core.state import open_state
+
+    with (
+        closing(open_state(location.stores["state"])) as state,
+        closing(open_blobs(location.stores["blobs"])) as blobs,
+    ):
+        planned = build_catalogue_run(state, blobs, version, CatalogueSpec(companies=4, products=2, range_width=2))
+        digest = work_run(planned.run.run_id, state=state, blobs=blobs, worker="test").root_digest
+    assert digest
+    return digest
+
+
 def launch(location: Location, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
     """What the daemon does with a request, in this process."""
     config: dict[str, Any] = dict(request.run_config)
@@ -74,6 +93,25 @@ def test_a_run_of_the_command_line_is_exported_once(damageable: Location):
     assert damageable.query("SELECT run_id FROM documents WHERE run_id = 'by-hand'") == [("by-hand",)]
     again = tick(damageable).run_requests or ()
     assert request.run_key not in {each.run_key for each in again}, "a fresh cursor does not export it again"
+
+
+def test_a_sealed_catalogue_is_exported_once_whoever_built_it(location: Location):
+    digest = seal_catalogue(location, "v2")
+    (request,) = tick(location).run_requests or ()
+    assert (request.job_name, request.run_key) == ("export_catalogue", f"catalogue-v2:{digest}")
+    assert launch(location, request).success
+    assert location.query("SELECT DISTINCT catalogue_version FROM products") == [("v2",)]
+    assert not tick(location).run_requests, "a fresh cursor does not export it again"
+    seal_catalogue(location, "v3")
+    (other,) = tick(location).run_requests or ()
+    assert other.tags["docgen/run"] == "catalogue-v3"
+
+
+def test_a_catalogue_whose_tables_are_of_its_root_already_is_not_asked_for(location: Location):
+    """Somebody launched the job by hand: no request of the sensor's is in the history."""
+    seal_catalogue(location, "v2")
+    assert location.run("export_catalogue", corpus={"catalogue": "v2"}).success
+    assert not tick(location).run_requests
 
 
 def test_a_sealed_run_of_a_range_gets_its_tables_at_that_range(damageable: Location):
