@@ -78,10 +78,10 @@ def _make_databases() -> None:
     dg.DagsterInstance.get().dispose()
 
 
-def _materialise(state: StateStore, blobs: BlobStore, log: Path) -> int:
-    """Materialise every asset for the ranges, as a user would from the UI, with a bar meanwhile.
+def steps() -> list[tuple[str, ...]]:
+    """What to select, and for which ranges, one after the other.
 
-    The whole roster first, which takes seconds: a catalogue has tables when its last range is made.
+    The whole roster's catalogue first, which takes seconds: it has tables when its last range is made.
     """
     from docgen_assets.partitions import company_ranges
 
@@ -91,16 +91,20 @@ def _materialise(state: StateStore, blobs: BlobStore, log: Path) -> int:
         "ops": {"golden_shards": {"config": {"workers": WORKERS}}},
     }
     chosen = f"{RANGES[0]}...{RANGES[-1]}"
-    steps = (
+    return [
         ("catalogue", "--partition-range", f"{keys[0]}...{keys[-1]}"),
         ('+key:"golden_shards"+', "--partition-range", chosen, "--config-json", json.dumps(corpus)),
         ('kind:"table" and not key:"golden_shards"+',),
-    )
+    ]
+
+
+def _materialise(state: StateStore, blobs: BlobStore, log: Path) -> int:
+    """Materialise every asset for the ranges, as a user would from the UI, with a bar meanwhile."""
     dagster_command = str(Path(sys.executable).with_name("dagster"))
     command = [dagster_command, "asset", "materialize", "-m", "docgen_assets.definitions", "--select"]
     with log.open("wb") as output, _progress() as progress:
         bar = progress.add_task("catalogue → plan → documents → tables", total=DOCUMENTS_PER_RANGE * len(RUNS))
-        for step in steps:
+        for step in steps():
             with subprocess.Popen([*command, *step], stdout=output, stderr=subprocess.STDOUT) as dagster:
                 while dagster.poll() is None:
                     time.sleep(POLL_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -174,3 +175,20 @@ def test_the_instance_template_is_one_that_dagster_takes(tmp_path: Path, monkeyp
         assert instance.run_monitoring_max_resume_run_attempts == 0
         assert type(instance.run_coordinator).__name__ == "QueuedRunCoordinator"
         assert instance.get_settings("run_monitoring")["free_slots_after_run_end_seconds"] > 0
+
+
+def test_what_the_demo_selects_is_everything_and_each_step_can_be_materialised(defs: dg.Definitions):
+    """From a command line, ranges need assets that take several in one run, and all of a step's tables go together."""
+    demo = runpy.run_path(str(REPOSITORY / "deploy" / "demo.py"))
+    graph = defs.resolve_asset_graph()
+    selected: set[dg.AssetKey] = set()
+    for selection, *options in demo["steps"]():
+        keys = dg.AssetSelection.from_string(selection).resolve(graph)
+        assert keys, selection
+        selected |= keys
+        for key in keys:
+            node = graph.get(key)
+            assert node.is_partitioned == ("--partition-range" in options), key
+            assert not node.is_partitioned or node.backfill_policy == dg.BackfillPolicy.single_run(), key
+            assert node.execution_set_asset_keys <= keys, key
+    assert selected == graph.materializable_asset_keys

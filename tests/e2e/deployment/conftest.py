@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).parents[3]
 PATIENCE_SECONDS = 180.0
 T = TypeVar("T")
 
-COMPANIES = 16
+COMPANIES = 40
 RANGE_WIDTH = 4
 
 
@@ -144,7 +144,13 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def environment() -> dict[str, str]:
+    """Variables that a module's deployment has beside those of its stores; a module may have its own."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def deployment(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     home = tmp_path_factory.mktemp("deployment")
     dagster_home = home / "dagster"
     dagster_home.mkdir()
@@ -158,7 +164,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "DOCGEN_COMPANIES": str(COMPANIES),
         "DOCGEN_RANGE_WIDTH": str(RANGE_WIDTH),
         "DOCGEN_PRODUCTS": "8",
-    }
+    } | environment
     running = Deployment(home, env, free_port())
     try:
         running.start()

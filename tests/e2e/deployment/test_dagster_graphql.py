@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from fake_provider import FakeProvider
+from fake_writers import writer
 
 from docgen_core.state import open_state
 from docgen_core.state.contract import RunState, UnitState
@@ -16,10 +19,14 @@ from docgen_core.state.contract import RunState, UnitState
 if TYPE_CHECKING:
     from tests.e2e.deployment.conftest import Deployment
 
-RANGES = ("00000-00003", "00004-00007", "00008-00011", "00012-00015")
+ALL_RANGES = tuple(f"{first:05d}-{first + 3:05d}" for first in range(0, 40, 4))
+RANGES = ALL_RANGES[:4]
 COMPANIES_A_RANGE = 4
 ASSETS = ("catalogue", "run_plan", "golden_shards", "invoices", "line_items", "tax_lines", "field_boxes", "documents")
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "docgen"}
+KEY = "deployment-value-of-a-key"
+CALL_COST = Decimal("0.0013")
+"""US dollars: 300 tokens in at 1 a million, 200 out at 5."""
 MANY = 5_000
 """Documents that no test waits for."""
 
@@ -30,9 +37,31 @@ Rows = Callable[[str], list[tuple[Any, ...]]]
 ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
 
 
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeProvider]:
+    with FakeProvider(writer) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def environment(provider: FakeProvider, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """One model for whoever does not say otherwise, a budget, and the model's key."""
+    mix = tmp_path_factory.mktemp("mix") / "mix.yaml"
+    mix.write_text(
+        f"""
+providers:
+  - {{name: alpha, model: openai/alpha-1, weight: 1, api_base: "{provider.base}/v1", api_key_env: ALPHA_KEY,
+     max_output_tokens: 2000, timeout_seconds: 10, price: {{input_per_million: 1, output_per_million: 5}}}}
+empty_reply_cap_usd: 0.01
+"""
+    )
+    return {"DOCGEN_MIX": str(mix), "DOCGEN_BUDGET_USD": "1", "ALPHA_KEY": KEY}
+
+
 def config(**corpus: Any) -> dict[str, Any]:
+    """Procedural texts, and two workers on the documents."""
     return {
-        "ops": {"catalogue": {"config": {"workers": 1}}, "golden_shards": {"config": {"workers": 2}}},
+        "ops": {"catalogue": {"config": {"mix": ""}}, "golden_shards": {"config": {"workers": 2}}},
         "resources": {"corpus": {"config": corpus}},
     }
 
@@ -90,17 +119,8 @@ def test_materialise_all_and_a_backfill_leave_invoices_of_exactly_those_companie
     succeeds(deployment, launch(deployment, "__ASSET_JOB", config(documents_per_range=6), RANGES[1]))
     of_the_corpus = "FROM invoices WHERE starts_with(run_id, 'invoices-')"
     assert rows(f"SELECT DISTINCT run_id {of_the_corpus}") == [(f"invoices-{RANGES[1]}",)]
-    backfill = deployment.ask(
-        """mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
-            __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
-        params={
-            "assetSelection": [{"path": [asset]} for asset in ASSETS],
-            "partitionNames": [RANGES[0], RANGES[2], RANGES[3]],
-            "runConfigData": config(documents_per_range=6),
-        },
-    )["launchPartitionBackfill"]
-    assert backfill["__typename"] == "LaunchBackfillSuccess", backfill
-    for run_id in backfilled(deployment, backfill["backfillId"]):
+    others = [RANGES[0], RANGES[2], RANGES[3]]
+    for run_id in backfilled(deployment, ASSETS, others, config(documents_per_range=6)):
         succeeds(deployment, run_id)
     counted = rows(f"SELECT run_id, count(*) {of_the_corpus} GROUP BY run_id ORDER BY run_id")
     assert counted == [(f"invoices-{key}", 6) for key in RANGES]
@@ -108,8 +128,21 @@ def test_materialise_all_and_a_backfill_leave_invoices_of_exactly_those_companie
         assert companies(rows, f"invoices-{key}") <= set(range(first, first + COMPANIES_A_RANGE))
 
 
-def backfilled(deployment: Deployment, backfill_id: str) -> list[str]:
+def backfilled(
+    deployment: Deployment, assets: Sequence[str], ranges: Sequence[str], run_config: dict[str, Any]
+) -> list[str]:
     """The runs of a backfill, once it has launched them all and ended."""
+    launched = deployment.ask(
+        """mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+            __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
+        params={
+            "assetSelection": [{"path": [asset]} for asset in assets],
+            "partitionNames": list(ranges),
+            "runConfigData": run_config,
+        },
+    )["launchPartitionBackfill"]
+    assert launched["__typename"] == "LaunchBackfillSuccess", launched
+    backfill_id = launched["backfillId"]
 
     def look() -> list[str] | None:
         answer = deployment.ask(
@@ -123,6 +156,57 @@ def backfilled(deployment: Deployment, backfill_id: str) -> list[str]:
     found: list[str] = deployment.until(f"backfill {backfill_id} to end", look)
     assert found
     return found
+
+
+def metadata_of(deployment: Deployment, key: str) -> dict[str, str]:
+    """What the catalogue's latest materialisation of a range tells, as text."""
+    answer = deployment.ask(
+        """query ($key: String!) { assetNodeOrError(assetKey: {path: ["catalogue"]}) { ... on AssetNode {
+            assetMaterializations(partitions: [$key], limit: 1) { metadataEntries { label
+                ... on TextMetadataEntry { text } ... on IntMetadataEntry { text: intRepr }
+                ... on JsonMetadataEntry { text: jsonString } } } } } }""",
+        key=key,
+    )
+    (latest,) = answer["assetNodeOrError"]["assetMaterializations"]
+    return {entry["label"]: entry["text"] for entry in latest["metadataEntries"]}
+
+
+def checks_of(deployment: Deployment, key: str) -> dict[str, str]:
+    """How the catalogue's checks ended at a range."""
+    return {
+        check: execution["status"]
+        for check in ("ranges_complete", "texts_accepted", "budget_kept")
+        for execution in deployment.ask(
+            """query ($check: String!, $key: String!) { assetCheckExecutions(
+                assetKey: {path: ["catalogue"]}, checkName: $check, partition: $key, limit: 1) { status } }""",
+            check=check,
+            key=key,
+        )["assetCheckExecutions"]
+    }
+
+
+def test_a_backfill_of_a_catalogue_by_models_is_one_pool_and_ends_in_tables(
+    deployment: Deployment, provider: FakeProvider, rows: Rows
+):
+    """Nothing but the catalogue's version is configured: models, budget and key are the environment's."""
+    version = {"resources": {"corpus": {"config": {"catalogue": "written"}}}}
+    (run_id,) = backfilled(deployment, ["catalogue"], ALL_RANGES, version)
+    succeeds(deployment, run_id)
+    for key in ALL_RANGES:
+        told, checks = metadata_of(deployment, key), checks_of(deployment, key)
+        assert told["texts by models"] == "32" and "openai/alpha-1" in told["texts by model"]
+        assert told["budget of the whole build (USD)"] == "1.00"
+        assert checks == {"budget_kept": "SUCCEEDED", "ranges_complete": "SUCCEEDED", "texts_accepted": "SUCCEEDED"}
+    asked = len(provider.requests)
+
+    def exported() -> list[tuple[Any, ...]]:
+        return rows("SELECT table_name, row_count FROM docgen_exports WHERE run_id = 'catalogue-written' ORDER BY 1")
+
+    tables = dict(deployment.until("the sensor to export the sealed catalogue", exported))
+    assert tables.keys() == {"companies", "products", "price_tiers", "llm_usage"}
+    assert tables["companies"] == 40 and tables["products"] == 320 and tables["llm_usage"] == asked
+    assert rows("SELECT DISTINCT written_by FROM products WHERE run_id = 'catalogue-written'") == [("openai/alpha-1",)]
+    assert rows("SELECT sum(cost_usd) FROM llm_usage WHERE run_id = 'catalogue-written'")[0][0] == asked * CALL_COST
 
 
 def test_a_run_of_the_command_line_alone_is_exported_by_the_sensor(deployment: Deployment, rows: Rows):
