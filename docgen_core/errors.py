@@ -10,6 +10,7 @@ Exit codes: 1 damage found by verify, 2 wrong use, 3 not complete, 4 cancelled, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 
 class DocgenError(Exception):
@@ -114,14 +115,18 @@ class BudgetUnset(UsageError):
 
 
 class BudgetTooLow(UsageError):
-    """A cap below what is spent and reserved already. Names the least there can be."""
+    """A cap below what is spent and reserved already, both in nano-dollars. Names the least there can be."""
 
     def __init__(self, run_id: str, cap: int, least: int) -> None:
         self.run_id, self.cap, self.least = run_id, cap, least
         super().__init__(
-            f"run {run_id!r}: {cap} nano-dollars are less than the {least} that are spent and reserved already; "
+            f"run {run_id!r}: {_dollars(cap)} is less than the {_dollars(least)} that are spent and reserved already; "
             "set the budget to that or more"
         )
+
+
+def _dollars(nano: int) -> str:
+    return f"${Decimal(nano).scaleb(-9):f}".rstrip("0").rstrip(".")
 
 
 class GrantUnknown(UsageError):

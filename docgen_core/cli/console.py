@@ -52,7 +52,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
     if not at_terminal():
         _write("".join("\t".join("" if cell is None else str(cell) for cell in row) + "\n" for row in rows))
         return
-    grid = Table(*columns, title=title, title_justify="left", header_style="bold")
+    grid = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        grid.add_column(column, overflow="fold")  # half the name of a model would be nobody's
     for row in rows:
         grid.add_row(*("" if cell is None else str(cell) for cell in row))
     out.print(grid)

@@ -61,7 +61,7 @@ def test_a_budget_is_raised_and_lowered_to_what_is_committed_and_open(world, sto
     assert world.balance(store) == (5_000 - 450, 0)
     store.set_budget("r", 450)
     assert world.balance(store) == (0, 0)
-    with pytest.raises(BudgetTooLow, match="449 nano-dollars are less than the 450") as refused:
+    with pytest.raises(BudgetTooLow, match=r"\$0\.000000449 is less than the \$0\.00000045 ") as refused:
         store.set_budget("r", 449)
     assert refused.value.least == 450
     assert world.balance(store) == (0, 0)
