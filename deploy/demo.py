@@ -36,6 +36,7 @@ RUNS = tuple(f"invoices-{key}" for key in RANGES)
 TABLES = ("documents", "field_boxes", "invoices", "line_items", "tax_lines")
 CATALOGUE_TABLES = ("companies", "price_tiers", "products")
 DOCUMENTS_PER_RANGE = 75
+CODE = ("-m", "docgen_assets.definitions")
 WORKERS = 4
 POLL_SECONDS = 0.5
 
@@ -78,8 +79,8 @@ def _make_databases() -> None:
     dg.DagsterInstance.get().dispose()
 
 
-def steps() -> list[tuple[str, ...]]:
-    """What to select, and for which ranges, one after the other.
+def _materialise(state: StateStore, blobs: BlobStore, log: Path) -> int:
+    """Materialise every asset for the ranges, as a user would from the UI, with a bar meanwhile.
 
     The whole roster's catalogue first, which takes seconds: it has tables when its last range is made.
     """
@@ -91,21 +92,16 @@ def steps() -> list[tuple[str, ...]]:
         "ops": {"golden_shards": {"config": {"workers": WORKERS}}},
     }
     chosen = f"{RANGES[0]}...{RANGES[-1]}"
-    return [
-        ("catalogue", "--partition-range", f"{keys[0]}...{keys[-1]}"),
-        ('+key:"golden_shards"+', "--partition-range", chosen, "--config-json", json.dumps(corpus)),
-        ('kind:"table" and not key:"golden_shards"+',),
-    ]
-
-
-def _materialise(state: StateStore, blobs: BlobStore, log: Path) -> int:
-    """Materialise every asset for the ranges, as a user would from the UI, with a bar meanwhile."""
-    dagster_command = str(Path(sys.executable).with_name("dagster"))
-    command = [dagster_command, "asset", "materialize", "-m", "docgen_assets.definitions", "--select"]
+    steps = (
+        ("asset", "materialize", "--select", "catalogue", "--partition-range", f"{keys[0]}...{keys[-1]}"),
+        ("asset", "materialize", "--select", "*", "--partition-range", chosen, "--config-json", json.dumps(corpus)),
+        ("job", "execute", "-j", "export_catalogue"),
+    )
+    command = str(Path(sys.executable).with_name("dagster"))
     with log.open("wb") as output, _progress() as progress:
         bar = progress.add_task("catalogue → plan → documents → tables", total=DOCUMENTS_PER_RANGE * len(RUNS))
-        for step in steps():
-            with subprocess.Popen([*command, *step], stdout=output, stderr=subprocess.STDOUT) as dagster:
+        for step in steps:
+            with subprocess.Popen([command, *step, *CODE], stdout=output, stderr=subprocess.STDOUT) as dagster:
                 while dagster.poll() is None:
                     time.sleep(POLL_SECONDS)
                     progress.update(bar, completed=sum(_documents_done(state, blobs, run) for run in RUNS))

@@ -8,7 +8,7 @@ from docgen_assets.defs import catalogue, checks, exports, jobs, runs, sensors
 from docgen_assets.resources import Corpus, Stores
 
 defs = dg.Definitions(
-    assets=dg.load_assets_from_modules([catalogue, runs, exports]),
+    assets=[*dg.load_assets_from_modules([catalogue, runs, exports]), *exports.CATALOGUE_SPECS],
     asset_checks=dg.load_asset_checks_from_modules([checks]),
     jobs=[
         jobs.generate_corpus,

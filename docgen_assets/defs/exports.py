@@ -25,7 +25,6 @@ from docgen_assets.partitions import company_ranges
 from docgen_assets.resources import Corpus, Places, Stores
 from docgen_assets.warehouse import preview, session, sink_for_writing
 from docgen_core.runs.usage import LLM_USAGE
-from docgen_core.state.contract import RunState
 
 if TYPE_CHECKING:
     from docgen_core.export import ExportReport
@@ -68,7 +67,7 @@ _CATALOGUE_DESCRIPTIONS = {
     LLM_USAGE: "One row a call of a language model: model, tokens, cost, items, unit, attempt.",
 }
 
-_CATALOGUE_SPECS = [
+CATALOGUE_SPECS = [
     dg.AssetSpec(
         key=table,
         deps=[CATALOGUE],
@@ -78,7 +77,6 @@ _CATALOGUE_SPECS = [
         tags=TAGS,
         kinds={"table", "duckdb"},
         code_version=PACK.version,
-        skippable=True,
         metadata={
             "dagster/column_schema": table_schema({table: schema}),
             "dagster/column_lineage": table_lineage(table, schema, CATALOGUE),
@@ -89,37 +87,28 @@ _CATALOGUE_SPECS = [
 ]
 
 
-@dg.multi_asset(
-    name="export_catalogue_tables",
-    specs=_CATALOGUE_SPECS,
+"""They belong to a whole version, which is exported when its last range is made: so a job writes them, which the sensor
+asks for, and "Materialize all" on some of the ranges leaves them alone."""
+
+
+@dg.op(
+    out=dg.Out(dg.Nothing),
     pool=WRITER_POOL,
     description="Loads the sealed catalogue version into the sink, whole: a catalogue is sealed when its last range is "
-    "made. Before that nothing is loaded, as the log says; the sensor asks for it in time. Exporting again replaces "
-    "it. Calls of language models are there where models wrote it.",
+    "made. Exporting again replaces it. Calls of language models are there where models wrote it.",
 )
-def catalogue_tables(
-    context: dg.AssetExecutionContext, corpus: Corpus, stores: Stores
-) -> Iterator[dg.MaterializeResult[None]]:
-    """Export the catalogue that the corpus draws from.
-
-    Materialising every asset for some of the ranges comes here as well: that is no failure.
-    """
+def export_catalogue_tables(context: dg.OpExecutionContext, corpus: Corpus, stores: Stores) -> None:
+    """Export the catalogue that the corpus draws from, and say so of each of its tables."""
     from docgen_core.runs.keys import catalogue_run_id
 
     run_id = catalogue_run_id(corpus.catalogue)
     with said_plainly(), stores.opened() as here:
-        run = here.state.run(run_id)
-        if run.state is RunState.RUNNING:
-            made = here.state.progress(run_id)
-            context.log.warning(f"{run_id} has {made.done} of {made.total} ranges: nothing is exported before the last")
-            return
         root = here.root(run_id)
         (report,) = exported([run_id], here, stores)
     with said_plainly(), session(stores.sink, report.rows) as connection:
         for table, rows in report.rows.items():
-            yield dg.MaterializeResult(
-                asset_key=table,
-                data_version=dg.DataVersion(root.digest),
+            made = dg.AssetMaterialization(
+                table,
                 metadata={
                     "dagster/row_count": rows,
                     "dagster/uri": stores.sink,
@@ -127,7 +116,9 @@ def catalogue_tables(
                     ROOT: root.digest,
                     "first rows": preview(connection, table, run_id, order="ALL"),
                 },
+                tags={"dagster/data_version": root.digest},
             )
+            context.log_event(made)
 
 
 @dg.multi_asset(

@@ -9,8 +9,8 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from docgen_assets.defs.common import CATALOGUE_TABLES, ROOT, TABLES
-from docgen_assets.defs.exports import WRITER_POOL, exported
+from docgen_assets.defs.common import ROOT, TABLES
+from docgen_assets.defs.exports import WRITER_POOL, export_catalogue_tables, exported
 from docgen_assets.drain import Pool, drain, insist, refuse_closed, watch
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
@@ -20,19 +20,12 @@ _LISTED = 100
 """Findings of a verification that are kept with its step."""
 
 _TABLES = dg.AssetSelection.assets(*TABLES)
-_CATALOGUE_TABLES = dg.AssetSelection.assets(*CATALOGUE_TABLES)
 
 generate_corpus = dg.define_asset_job(
     "generate_corpus",
-    selection=dg.AssetSelection.all() - _CATALOGUE_TABLES,
+    selection=dg.AssetSelection.all(),
     description="From nothing to queryable tables for the chosen company ranges: catalogue, plan, documents with "
     "their golden shards, tables, checks. Launching it again resumes it.",
-)
-
-export_catalogue = dg.define_asset_job(
-    "export_catalogue",
-    selection=_CATALOGUE_TABLES,
-    description="The tables of a sealed catalogue version: companies, products, price bands, calls of language models.",
 )
 
 export_ranges = dg.define_asset_job(
@@ -40,6 +33,14 @@ export_ranges = dg.define_asset_job(
     selection=_TABLES | dg.AssetSelection.checks_for_assets(*TABLES),
     description="The tables and their checks alone, for ranges whose runs are sealed.",
 )
+
+
+@dg.job(
+    description="The tables of a sealed catalogue version: companies, products, price bands, calls of language models."
+)
+def export_catalogue() -> None:
+    """The one step."""
+    export_catalogue_tables()
 
 
 class OneRun(dg.Config):

@@ -359,3 +359,6 @@ def _summarise(here: Places, after: RunStatus, items: int, seconds: float, code:
     made = f", {items} now in {seconds:.0f} s ({rate:.1f} a second)" if items else ""
     console.out.print(f"run {marker.run_id!r} {after.run.state.value}: {done}{made}", markup=False, soft_wrap=True)
     console.out.print(f"  in {place}", markup=False, soft_wrap=True)
+    if failed := after.progress.failed:
+        run = marker.run_id
+        console.note(f"{failed} units failed: `docgen failures {run}` says why, `docgen resume {run}` tries them again")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -84,12 +83,13 @@ def test_the_code_location_offers_exactly_this(defs: dg.Definitions):
     assert json.loads(json.dumps(found)) == {**SNAPSHOT, "assets": dict(sorted(SNAPSHOT["assets"].items()))}
 
 
-def test_every_asset_has_the_same_partitions_and_comes_as_one_run(defs: dg.Definitions):
+def test_whatever_can_be_materialised_has_the_same_partitions_and_comes_as_one_run(defs: dg.Definitions):
+    """So that everything can be, for any ranges, at once."""
     graph = defs.resolve_asset_graph()
     whole = {dg.AssetKey(table) for table in CATALOGUE_TABLES}
-    nodes = [graph.get(key) for key in graph.get_all_asset_keys() - whole]
+    assert graph.get_all_asset_keys() - graph.materializable_asset_keys == whole
+    nodes = [graph.get(key) for key in graph.materializable_asset_keys]
     assert len({node.partitions_def for node in nodes}) == 1
-    assert {graph.get(key).partitions_def for key in whole} == {None}
     assert {node.backfill_policy for node in nodes} == {dg.BackfillPolicy.single_run()}
 
 
@@ -175,20 +175,3 @@ def test_the_instance_template_is_one_that_dagster_takes(tmp_path: Path, monkeyp
         assert instance.run_monitoring_max_resume_run_attempts == 0
         assert type(instance.run_coordinator).__name__ == "QueuedRunCoordinator"
         assert instance.get_settings("run_monitoring")["free_slots_after_run_end_seconds"] > 0
-
-
-def test_what_the_demo_selects_is_everything_and_each_step_can_be_materialised(defs: dg.Definitions):
-    """From a command line, ranges need assets that take several in one run, and all of a step's tables go together."""
-    demo = runpy.run_path(str(REPOSITORY / "deploy" / "demo.py"))
-    graph = defs.resolve_asset_graph()
-    selected: set[dg.AssetKey] = set()
-    for selection, *options in demo["steps"]():
-        keys = dg.AssetSelection.from_string(selection).resolve(graph)
-        assert keys, selection
-        selected |= keys
-        for key in keys:
-            node = graph.get(key)
-            assert node.is_partitioned == ("--partition-range" in options), key
-            assert not node.is_partitioned or node.backfill_policy == dg.BackfillPolicy.single_run(), key
-            assert node.execution_set_asset_keys <= keys, key
-    assert selected == graph.materializable_asset_keys
