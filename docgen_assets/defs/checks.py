@@ -198,11 +198,12 @@ def _report(
 
     `figures` tells what was looked at in some ranges, also where nothing is wrong.
 
-    Dagster records one result a step, without a partition when the run has several: so each range's
-    own is recorded as well, and the range does not stand there as skipped.
+    Dagster records one result a step, and without a partition where the run is one over a span of
+    them, be it of a single one as in a backfill over one range: so each range's own is recorded as
+    well, and the range does not stand there as skipped.
     """
     name = check or next(iter(context.selected_asset_check_keys))
-    if len(found) > 1:
+    if "dagster/partition" not in context.op_execution_context.run.tags:
         for key, findings in found.items():
             told = _told({key: findings}, what_to_do, figures([key]))
             evaluation = dg.AssetCheckEvaluation(name.asset_key, name.name, partition=key, **told)
