@@ -69,4 +69,4 @@ def load_settings(**flags: str | int | None) -> Settings:
         first = error.errors()[0]
         name = ".".join(str(step) for step in first["loc"])
         reason = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"setting {name!r} (--{name} or DOCGEN_{name.upper()}): {reason}") from None
+        raise UsageError(f"setting {name!r} (--{name.replace('_', '-')} or DOCGEN_{name.upper()}): {reason}") from None

@@ -59,8 +59,11 @@ def budget(
     cap = nano_dollars(dollars, "DOLLARS")
     with places(state, blobs, found=True) as here:
         run = run_named(here, run)
+        bounded = here.state.spend(run).budget is not None
         here.state.set_budget(run, cap)
     console.note(f"run {run!r} may spend ${in_dollars(cap)} in all; `docgen spend {run}` tells how it stands")
+    if not bounded:
+        console.note("workers that have begun without a budget go on without: stop them, and start them again")
     return 0
 
 

@@ -200,6 +200,7 @@ def build_catalogue(
     from docgen_core.runs.selection import CatalogueSpec
     from docgen_core.settings import load_settings
     from docgen_core.state.budget import nano_dollars
+    from docgen_core.state.contract import RunState
 
     said = load_settings(mix=mix, budget_usd=budget_usd)
     spec = CatalogueSpec(companies=companies, products=products, range_width=range_width, seed=seed)
@@ -215,9 +216,10 @@ def build_catalogue(
     ):
         if models is not None:
             models.require_keys()
-            if budget is None and any(provider.price for provider in models.providers):
-                console.note("no --budget-usd is given: nothing bounds what these models may cost")
         planned = build_catalogue_run(here.state, here.blobs, version, spec, mix=models, budget=budget)
+        priced = models is not None and any(provider.price for provider in models.providers)
+        if priced and planned.run.state is RunState.RUNNING and here.state.spend(planned.run.run_id).budget is None:
+            console.note("no --budget-usd is given: nothing bounds what these models may cost")
         code = drain(here, planned.run.run_id, workers, stop, Voice.of(as_json))
         if models is not None and not as_json:
             _tell_texts(here, planned.run.run_id)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import sha256_hex
+from docgen_core.errors import Damage
 from docgen_core.export.contract import Shard
 from docgen_core.runs.keys import USAGE, is_usage, unit_of
 from docgen_core.runs.shards import decode_shard
@@ -48,5 +49,13 @@ class UsageRecords:
             yield Shard(unit, keys[0], sha256_hex(data), data, pq.ParquetFile(pa.BufferReader(data)))
 
     def _table(self, unit: int) -> pa.Table:
-        found = [decode_shard(key, self._blobs.get(key), SCHEMA) for key in self._keys[unit]]
-        return pa.concat_tables(found).sort_by([("generation", "ascending"), ("call", "ascending")])
+        return pa.concat_tables([self._read(key) for key in self._keys[unit]]).sort_by(
+            [("generation", "ascending"), ("call", "ascending")]
+        )
+
+    def _read(self, key: str) -> pa.Table:
+        try:
+            return decode_shard(key, self._blobs.get(key), SCHEMA)
+        except Damage as damage:
+            advice = "it holds records of calls only: delete it, and `docgen spend` still tells the sums"
+            raise Damage(f"{damage}; {advice}") from None

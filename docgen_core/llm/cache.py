@@ -12,6 +12,8 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 
+from pydantic import TypeAdapter
+
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import canonical_json
 from docgen_core.errors import BlobExists, BlobMissing
@@ -19,6 +21,7 @@ from docgen_core.llm.requests import Answer, Request
 
 PREFIX = "llm-cache"
 FORMAT = 1
+_ANSWER = TypeAdapter(Answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,8 @@ class ReplyCache:
             told = json.loads(data)
             if told.pop("format") != FORMAT:
                 return None, True
-            return Answer(**told), False
-        except (ValueError, TypeError, KeyError, AttributeError):
+            return _ANSWER.validate_json(json.dumps(told), strict=True), False
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None, True
 
     def _store(self, key: str, answer: Answer, damaged: bool) -> Answer:

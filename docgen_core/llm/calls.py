@@ -12,6 +12,7 @@ import logging
 import math
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -27,6 +28,12 @@ RETRY_AFTER_LIMIT = 3600.0
 CLOSING_SECONDS = 1.0
 """Later than our own time-out, litellm's would end a call, with an error that could be anything."""
 REASON_CHARACTERS = 200
+NAME_CHARACTERS = 200
+"""Of the ids that a vendor gives."""
+REPLY_CHARACTERS = 500_000
+"""Of a reply are read; what is longer answers no prompt of ours."""
+TOKENS_LIMIT = 1_000_000_000
+"""No call uses more: a vendor that counts so has miscounted, and is booked at the worst case."""
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else an import fetches prices over the network
     "LITELLM_OFFLINE_MODE": "true",
@@ -126,6 +133,8 @@ def library() -> Any:
         import litellm
     except ImportError:
         raise MissingExtra("calling a language model", "models") from None
+    # Of replies with other types than a vendor's should have: several lines each, and nothing to do about them.
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
@@ -162,15 +171,22 @@ def answer_of(reply: Any) -> Answer:
     choice = reply.choices[0] if reply.choices else None
     usage = getattr(reply, "usage", None)
     counted = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
-    known = counted[0] > 0  # litellm makes 0 of what a vendor does not say
+    # litellm makes 0 of what a vendor does not say; and no vendor's mistake is booked as money.
+    known = all(type(count) is int and 0 <= count <= TOKENS_LIMIT for count in counted) and counted[0] > 0
+    text = _whole_characters((choice.message.content or "") if choice else "")
     return Answer(
-        text=(choice.message.content or "") if choice else "",
-        cut=bool(choice and choice.finish_reason == "length"),
+        text=text[:REPLY_CHARACTERS],
+        cut=bool(choice and choice.finish_reason == "length") or len(text) > REPLY_CHARACTERS,
         input_tokens=counted[0] if known else None,
         output_tokens=counted[1] if known else None,
-        model=str(reply.model or ""),
-        request_id=str(reply.id or ""),
+        model=_whole_characters(reply.model)[:NAME_CHARACTERS],
+        request_id=_whole_characters(reply.id)[:NAME_CHARACTERS],
     )
+
+
+def _whole_characters(told: object) -> str:
+    """The text, half surrogate pairs replaced: no store takes them."""
+    return str(told or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 # Failures ---------------------------------------------------------------------------------------

@@ -126,7 +126,11 @@ class SpendBook:
     close = flush
 
     def settlement(self) -> Settlement | None:
-        """None: there is no grant that could be settled with a unit."""
+        """None: there is no grant that could be settled with a unit. What was used for it is written now.
+
+        Raises `StorageFailed`, as `flush` does.
+        """
+        self.flush()
         return None
 
 

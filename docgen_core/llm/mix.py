@@ -7,11 +7,12 @@ whom (routing.py), and what may be spent (guard.py).
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from docgen_core.errors import MissingExtra, UsageError
-from docgen_core.state.budget import ModelUsage
+from docgen_core.state.budget import MAX_NAME_BYTES, ModelUsage
 
 PROCEDURAL = "procedural"
 """In the fallback pool: the text that the catalogue has without any model."""
@@ -38,6 +39,16 @@ _PRESETS = files("docgen_core.llm") / "data" / "mixes"
 PRESETS = ("cheap", "balanced", "best")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _SECRET_NAME = re.compile(r"key|secret|token$|password|authorization|credential", re.IGNORECASE)
+_OURS = {
+    *("model", "messages", "stream", "n", "best_of", "response_format", "batch", "mock_response"),
+    *("max_tokens", "max_completion_tokens", "max_output_tokens"),
+    *("api_base", "base_url", "timeout", "max_retries", "num_retries", "fallbacks", "drop_params"),
+}
+"""Fields of a request that decide what a call costs and whom it reaches: no worst case would hold with others."""
+MAX_BODY_VALUES = 1_000
+"""In an `extra_body`, aliases written out: what a vendor is told is small."""
+MAX_BODY_DEPTH = 20
+MAX_BODY_INTEGER = 2**63
 _HOW_TO_PRICE = "give it `price: {input_per_million: …, output_per_million: …}` in US dollars, or `free: true`"
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -53,6 +64,8 @@ def _checked_model(model: str) -> str:
     vendor, slash, name = model.partition("/")
     if not (vendor and slash and name) or not model.isprintable() or " " in model:
         raise ValueError('a model is written "vendor/model", e.g. openai/gpt-6-luna')
+    if len(model.encode()) > MAX_NAME_BYTES:
+        raise ValueError(f"a model's name is no longer than {MAX_NAME_BYTES} bytes")
     return model
 
 
@@ -71,31 +84,38 @@ def _checked_base(url: str) -> str:
     return url.rstrip("/")
 
 
-def _without_secrets(body: dict[str, Any]) -> dict[str, Any]:
-    for name, value in body.items():
-        if _SECRET_NAME.search(name):
-            raise ValueError("keys come from the environment only: name the variable in api_key_env")
-        if isinstance(value, dict):
-            _without_secrets(value)
-    return body
+def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
+    """The body as a vendor gets it. Raises `ValueError` for what does not belong into one."""
+    if taken := sorted(_OURS & body.keys()):
+        raise ValueError(f"{taken[0]!r} is docgen's to say, and decides what a call costs; leave it out")
+    told: dict[str, Any] = _as_json(body, itertools.count(1), 0)
+    return told
 
 
-def _as_json(value: Any) -> Any:
-    """The value as a vendor gets it: its numbers are numbers. Raises `ValueError` for what JSON does not know."""
+def _as_json(value: Any, seen: Iterator[int], depth: int) -> Any:
+    """The value with numbers that JSON knows. Raises `ValueError` for keys of vendors, and what goes to none."""
+    if next(seen) > MAX_BODY_VALUES or depth > MAX_BODY_DEPTH:
+        raise ValueError(f"it holds more than {MAX_BODY_VALUES} values, or is nested deeper than {MAX_BODY_DEPTH}")
     if isinstance(value, dict):
-        return {str(name): _as_json(inner) for name, inner in value.items()}
+        if any(_SECRET_NAME.search(str(name)) for name in value):
+            raise ValueError("keys come from the environment only: name the variable in api_key_env")
+        return {_as_json(str(name), seen, depth): _as_json(inner, seen, depth + 1) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_as_json(inner) for inner in value]
+        return [_as_json(inner, seen, depth + 1) for inner in value]
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is no number that a vendor understands")
+    if isinstance(value, int) and abs(value) >= MAX_BODY_INTEGER:
+        raise ValueError("an integer of more than 63 bits goes to no vendor")
+    if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        raise ValueError("half a surrogate pair goes to no vendor")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError(f"a {type(value).__name__} goes to no vendor; put it into quotes")
 
 
-_Body = Annotated[dict[str, Any], AfterValidator(_without_secrets), AfterValidator(_as_json)]
+_Body = Annotated[dict[str, Any], AfterValidator(_checked_body)]
 _Positive = Annotated[Decimal, Field(ge=0, allow_inf_nan=False, max_digits=18, decimal_places=9)]
 
 
@@ -184,6 +204,11 @@ class Provider(BaseModel):
             return None
         if not (key := environment.get(self.api_key_env, "").strip()):
             raise UsageError(f"provider {self.name!r} needs its key in the environment variable {self.api_key_env}")
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(
+                f"the environment variable {self.api_key_env} of provider {self.name!r} holds no key: "
+                "a key is one line of printable ASCII"
+            )
         return key
 
     def _cost(self, input_tokens: int, output_tokens: int, batch: bool) -> int | None:
@@ -297,7 +322,9 @@ def parse_mix(text: str, source: str) -> ProviderMix:
     except ValidationError as refused:
         first = refused.errors(include_url=False, include_input=False)[0]
         place = _place(first["loc"], data)
-        more = f" (and {refused.error_count() - 1} more)" if refused.error_count() > 1 else ""
+        # A list whose only members are refused is told to be empty, too.
+        others = sum(error["type"] != "too_short" for error in refused.errors(include_url=False)[1:])
+        more = f" (and {others} more)" if others else ""
         raise UsageError(f"mix {source!r}: {place}{_told(first['type'], first['msg'], first['loc'])}{more}") from None
 
 
@@ -318,7 +345,8 @@ def _yaml(text: str, source: str) -> Any:
 
     def exact(loader: Any, node: Any) -> Any:
         written = loader.construct_scalar(node).replace("_", "")
-        return Decimal(written) if re.fullmatch(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", written) else written
+        plain = re.fullmatch(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", written)
+        return Decimal(written) if plain else loader.construct_yaml_float(node)  # .inf, .nan
 
     Exact.add_constructor("tag:yaml.org,2002:float", exact)
     Exact.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+0123456789"))

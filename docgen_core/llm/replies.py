@@ -96,8 +96,8 @@ def _values(text: str, keys: Sequence[str]) -> Iterator[_Found]:
                 is_list = isinstance(value, list) or not _is_item(value, keys)
                 found.append(_Found(items, reader.whole, is_list, language not in _DATA_LANGUAGES))
                 position = max(position, reader.position)
-            elif reader.whole:
-                position = reader.position
+            elif reader.whole or reader.too_deep:
+                position = max(position, reader.position)
     yield from found
 
 
@@ -144,8 +144,8 @@ class _Reader:
     """Reads one JSON value as far as it goes. `whole` says whether that was to its end."""
 
     def __init__(self, text: str, position: int) -> None:
-        self.position, self.whole, self.cut = position, True, False
-        """`cut`: the text ended first."""
+        self.position, self.whole, self.cut, self.too_deep = position, True, False, False
+        """`cut`: the text ended first; `too_deep`: nothing that it begins with is worth a second look."""
         self._text = text
 
     def value(self) -> Any:
@@ -155,6 +155,7 @@ class _Reader:
     def _value(self, depth: int) -> Any:
         here = self._next()
         if depth > MAX_DEPTH:
+            self.too_deep = True
             return self._broken()
         if here == "[":
             return self._list(depth)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from enum import StrEnum
 from operator import itemgetter
 
@@ -170,7 +170,7 @@ def nano_dollars(text: str, what: str) -> int:
     """US dollars, exact to a nano-dollar, as whole nano-dollars. Raises `UsageError` naming `what` was given."""
     try:
         nano = Decimal(text.strip().removeprefix("$")) * NANO
-    except InvalidOperation:
+    except (InvalidOperation, Overflow):
         nano = Decimal("NaN")
     if not nano.is_finite() or not 0 <= nano <= MAX_USD * NANO or nano != nano.to_integral_value():
         raise UsageError(f"{what} {text!r}: give US dollars from 0 to {MAX_USD}, e.g. 5 or 0.25")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from docgen_core.cli.observe import dollars
+from docgen_core.errors import UsageError
 from docgen_core.state import open_state
-from docgen_core.state.budget import ModelUsage, Settlement
+from docgen_core.state.budget import ModelUsage, Settlement, nano_dollars
 from docgen_core.state.contract import RunKind, RunMarker
 
 SMALL = ModelUsage(16, 4_800, 32_000, 9_632_000)
@@ -90,3 +91,9 @@ def test_shows_the_budget_and_who_is_in_quarantine(desk: Any) -> None:
 )
 def test_dollars_are_exact(nano: int, text: str) -> None:
     assert dollars(nano) == text
+
+
+@pytest.mark.parametrize("given", ["1e999999", "sNaN", "-1", "1000001", "0.0000000001"])
+def test_what_is_no_amount_of_dollars_is_refused(given: str) -> None:
+    with pytest.raises(UsageError, match="give US dollars"):
+        nano_dollars(given, "--budget-usd")

@@ -15,6 +15,7 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.llm.cache import ReplyCache
 from docgen_core.llm.requests import Answer, Request
 
+OF_OTHER_TYPES = b'{"format":1,"text":5,"cut":false,"input_tokens":1,"output_tokens":2,"model":"m","request_id":"r"}'
 REQUEST = Request("openai/m", None, ({"role": "user", "content": "Name it"},), 100, {"effort": "none"})
 
 
@@ -113,7 +114,9 @@ def test_a_cancelled_call_leaves_the_way_free(blobs: BlobStore) -> None:
     assert asyncio.run(run()) == answer("text 1")
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"format":2}', b'{"format":1,"text":"x"}', b"\xff"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b'{"format":2}', b'{"format":1,"text":"x"}', b"\xff", b"[" * 100_000, OF_OTHER_TYPES]
+)
 def test_a_damaged_answer_is_asked_for_again_and_replaced(blobs: BlobStore, damage: bytes) -> None:
     cache = ReplyCache(blobs)
     blobs.put(cache.key(REQUEST), damage)

@@ -15,7 +15,7 @@ import pytest
 from fake_provider import FakeProvider, Says
 
 from docgen_core.llm import calls
-from docgen_core.llm.calls import CallFailed, Failure, call, read_retry_after
+from docgen_core.llm.calls import REPLY_CHARACTERS, CallFailed, Failure, call, read_retry_after
 from docgen_core.llm.mix import Price, Provider, load_mix
 from docgen_core.llm.replies import read_reply
 from docgen_core.llm.requests import Answer, Message, request_for
@@ -90,6 +90,19 @@ def test_an_empty_or_cut_reply_is_an_answer_that_was_paid_for(loop: asyncio.Runn
 def test_usage_that_the_vendor_does_not_tell_is_unknown_and_not_zero(loop: asyncio.Runner) -> None:
     answer, _ = answered(loop, Says(usage=None))
     assert (answer.input_tokens, answer.output_tokens) == (None, None)
+
+
+@pytest.mark.parametrize("usage", [(300, -7), (-5, 200), (10**30, 200), (300, 10**18)])
+def test_usage_that_cannot_be_is_as_good_as_none(loop: asyncio.Runner, usage: tuple[int, int]) -> None:
+    answer, _ = answered(loop, Says(usage=usage))
+    assert (answer.input_tokens, answer.output_tokens) == (None, None)
+
+
+def test_a_reply_is_kept_as_far_as_it_can_be_stored_and_read(loop: asyncio.Runner) -> None:
+    answer, _ = answered(loop, Says(text="half \ud800 of a pair"))
+    assert answer.text == "half \ufffd of a pair"
+    endless, _ = answered(loop, Says(text="x" * (REPLY_CHARACTERS + 1)))
+    assert (len(endless.text), endless.cut) == (REPLY_CHARACTERS, True)
 
 
 @pytest.mark.parametrize(

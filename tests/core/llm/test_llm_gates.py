@@ -138,6 +138,10 @@ def test_a_piece_of_the_instructions_is_an_echo() -> None:
     )
 
 
+def test_an_endless_text_is_turned_down_at_once() -> None:
+    assert check_text("a." * 100_000, "en", Field.DESCRIPTION) is Rule.TOO_LONG
+
+
 def test_a_language_without_rules_is_refused() -> None:
     with pytest.raises(UsageError, match="de, en, ja"):
         check_text("Filtre à huile", "fr", Field.NAME)

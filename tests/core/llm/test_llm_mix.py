@@ -156,6 +156,7 @@ def test_what_is_wrong_is_told_in_one_line_with_its_place(text: str, says: str) 
         "api_key: sk-very-secret-1",
         "extra_body: {api_key: sk-very-secret-1}",
         "extra_body: {headers: {Authorization: sk-very-secret-1}}",
+        "extra_body: {tools: [{authorization: sk-very-secret-1}]}",
     ],
 )
 def test_a_key_in_the_file_is_refused_and_not_shown(extra: str) -> None:
@@ -171,6 +172,36 @@ def test_keys_come_from_the_environment_and_are_in_no_text_of_the_mix() -> None:
     with pytest.raises(UsageError, match="needs its key in the environment variable ALPHA_KEY"):
         provider.key({"ALPHA_KEY": " "})
     assert parse_mix(written(one()), "m").provider("alpha").key({}) is None
+
+
+@pytest.mark.parametrize("key", ["sk-very\nsecret", "sk-very-sécret"])
+def test_what_can_be_no_key_is_told_before_a_vendors_library_shows_it(key: str) -> None:
+    provider = parse_mix(written(one(extra=PRICED + "\napi_key_env: ALPHA_KEY")), "m").provider("alpha")
+    with pytest.raises(UsageError, match="ALPHA_KEY of provider 'alpha' holds no key") as refused:
+        provider.key({"ALPHA_KEY": key})
+    assert "very" not in str(refused.value)
+
+
+TENFOLD = [f"{each}: &{each} [{', '.join([f'*{before}'] * 10)}]" for before, each in zip("abcde", "bcdef", strict=True)]
+LAUGHS = ", ".join(["a: &a [x]", *TENFOLD])
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("{a: {1: &x [*x]}}", "nested deeper"),
+        ("&x {a: *x}", "nested deeper"),
+        (f"{{{LAUGHS}}}", "more than 1000 values"),
+        ("{max_tokens: 100000}", "'max_tokens' is docgen's to say"),
+        ("{n: 5}", "'n' is docgen's to say"),
+        ("{a: .inf}", "no number"),
+        (f"{{a: 0x{'f' * 4000}}}", "63 bits"),
+        (r'{a: "\ud800"}', "surrogate"),
+    ],
+)
+def test_what_no_vendor_is_told_is_refused_at_once(body: str, says: str) -> None:
+    line = refusal(written(one(extra=f"{PRICED}\nextra_body: {body}")))
+    assert says in line and "more)" not in line
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -101,6 +101,10 @@ def test_what_cannot_be_read_on_is_asked_for_again(text: str, expected: list[str
     assert (names(reply), reply.truncated) == (expected, True)
 
 
+def test_an_answer_after_bottomless_brackets_is_found_in_one_pass() -> None:
+    assert names(read_reply("[" * 100_000 + '[{"name":"Oil filter"}]')) == ["Oil filter"]
+
+
 def test_a_cut_that_the_vendor_reports_counts() -> None:
     assert read_reply('[{"name":"A"}]', cut=True) == Reply(({"name": "A"},), truncated=True)
     assert read_reply("", cut=True).truncated
