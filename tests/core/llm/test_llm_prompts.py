@@ -73,7 +73,7 @@ def test_the_instructions_ask_for_no_more_than_the_gates_let_pass_and_are_not_le
 ) -> None:
     fixed = instructions(language)
     longest = int(fixed.partition("no longer than ")[2].split()[0])
-    fits = "部品" if language == "ja" else "ab"
+    fits = "部の" if language == "ja" else "ab"
     assert check_text(fits * (longest // 2), language, Field.DESCRIPTION) is None
     for line in fixed.split("\n"):
         assert check_text(line, language, Field.DESCRIPTION, instructions=fixed) is not None

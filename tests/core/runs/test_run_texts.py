@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fake_provider import Body, FakeProvider, Says
-from fake_writers import writer, written
+from fake_writers import language_of, writer, written
 
 from docgen_core import golden
 from docgen_core.blobs import open_blobs
@@ -173,9 +173,9 @@ def test_the_same_build_in_a_fresh_store_with_the_same_cache_asks_nobody(desk: D
 
 def test_what_is_turned_down_stays_procedural_and_is_counted(desk: Desk, provider: Any) -> None:
     def some_marketing(number: int, body: Body) -> Says:
-        poor = iter(range(100))
+        poor, plain = iter(range(100)), "{}です。" if language_of(body) == "Japanese" else "{} ok."
         return Says(
-            text=written(body, text=lambda name: f"{name} – buy now!" if next(poor) % 4 == 0 else f"{name} ok.")
+            text=written(body, text=lambda name: f"{name} – buy now!" if next(poor) % 4 == 0 else plain.format(name))
         )
 
     desk.build(mix_of(provider(some_marketing).base), max_rejected_percent=100)
