@@ -213,9 +213,10 @@ def test_a_run_of_the_command_line_alone_is_exported_by_the_sensor(deployment: D
     deployment.docgen("generate", "by-hand", "--documents", "2", "--seed", "9")
 
     def look() -> list[tuple[Any, ...]]:
-        return rows("SELECT run_id, count(*) FROM documents WHERE run_id = 'by-hand' GROUP BY run_id")
+        return rows("SELECT row_count FROM docgen_exports WHERE run_id = 'by-hand' AND table_name = 'documents'")
 
-    assert deployment.until("the sensor to export by-hand", look) == [("by-hand", 2)]
+    assert deployment.until("the sensor to export by-hand", look) == [(2,)]
+    assert rows("SELECT count(*) FROM documents WHERE run_id = 'by-hand'") == [(2,)]
 
 
 def working(deployment: Deployment) -> list[psutil.Process]:
