@@ -136,9 +136,10 @@ class CatalogueRunner:
         """Why an item is left to the procedural text."""
         if self._routed(waiting, waiting.lost - waiting.too_dear) != PROCEDURAL:
             return Unfilled.BUDGET
-        if any(member.to not in waiting.lost for member in self._mix.fallback):
-            return Unfilled.ROUTED
-        return Unfilled.UNAVAILABLE
+        # The pool may give an item to the procedural text; with nobody left that is no choice of it.
+        if all(lane.quarantined or name in waiting.lost for name, lane in self._lanes.items()):
+            return Unfilled.UNAVAILABLE
+        return Unfilled.ROUTED
 
     # Asking -------------------------------------------------------------------------------
 

@@ -272,7 +272,7 @@ def test_calls_under_way_at_a_provider_that_is_quarantined_are_given_up_and_char
 
     world = World(mix_of({"name": "alpha"}), alpha=slow_then_refused)
     filled, seconds = in_virtual_time(world.fill(items_of(200), concurrency=4))
-    assert ends(filled) == {"routed": 200} and seconds < 1
+    assert ends(filled) == {"unavailable": 200} and seconds < 1
     worst = [record.cost for record in world.records if record.detail == "given up while it was under way"]
     assert len(worst) == 3 and all(worst) and world.booked() == sum(cost or 0 for cost in worst)
 
@@ -336,7 +336,7 @@ def test_case_13_empty_replies_are_booked_and_capped_and_end_the_model() -> None
     items = [replace(item, id=f"later-{item.id}") for item in items_of(100)]
     later, _ = in_virtual_time(world.fill(items, concurrency=1))
     assert world.calls["alpha"] == 17
-    assert ends(later) == {"routed": 100}
+    assert ends(later) == {"unavailable": 100}
 
 
 def test_case_13_again_with_the_same_cache_asks_for_nothing() -> None:

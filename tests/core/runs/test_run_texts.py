@@ -206,7 +206,7 @@ def test_too_many_rejections_fail_the_unit_and_a_higher_limit_takes_the_cached_a
 
 def test_with_every_provider_dead_the_build_is_procedural_and_says_so(desk: Desk, provider: Any) -> None:
     dead = provider(Says(status=401, error={"message": "invalid key", "code": "invalid_api_key"}))
-    assert desk.build(mix_of(dead.base)).kind is DrainEnd.COMPLETED
+    assert desk.build(mix_of(dead.base, fallback="{to: procedural, share: 1}")).kind is DrainEnd.COMPLETED
     assert desk.texts()["unfilled"] == {"unavailable": 48} and desk.texts()["written"] == {}
     assert set(desk.state.quarantined_providers(RUN)) == {"alpha", "beta"}
     budget = desk.state.spend(RUN).budget
