@@ -43,15 +43,20 @@ def manifest_complete(context: dg.AssetCheckExecutionContext, corpus: Corpus, st
 def _damage(run_id: str, here: Places) -> Iterator[dict[str, object]]:
     """What is wrong with a run's blobs, and with its root against the store."""
     from docgen_core.runs.manifest import sealed_digest
-    from docgen_core.runs.verify import verify_run
 
-    verified = verify_run(run_id, blobs=here.blobs, state=here.state)
-    for finding in verified.findings:
-        if finding.kind != "leftover":
-            yield {"kind": str(finding.kind), "key": finding.key, "detail": finding.detail}
+    yield from _damaged_blobs(run_id, here)
     held, sealed = here.state.run(run_id).root_digest, sealed_digest(here.blobs, run_id)
     if held is None or held != sealed:
         yield {"kind": "mismatch", "key": f"sealed/{run_id}", "detail": f"the store holds {held}, the marker {sealed}"}
+
+
+def _damaged_blobs(run_id: str, here: Places, units: Collection[int] | None = None) -> Iterator[dict[str, object]]:
+    """What is wrong with the blobs of a run, or of some of its units."""
+    from docgen_core.runs.verify import verify_run
+
+    for finding in verify_run(run_id, blobs=here.blobs, state=here.state, units=units).findings:
+        if finding.kind != "leftover":
+            yield {"kind": str(finding.kind), "key": finding.key, "detail": finding.detail}
 
 
 @dg.asset_check(
@@ -63,18 +68,11 @@ def _damage(run_id: str, here: Places) -> Iterator[dict[str, object]]:
 def ranges_complete(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores) -> dg.AssetCheckResult:
     """Verify the chosen ranges of the catalogue."""
     from docgen_core.runs.keys import catalogue_run_id
-    from docgen_core.runs.verify import verify_run
 
     run_id = catalogue_run_id(corpus.catalogue)
-    found: dict[str, list[dict[str, object]]] = {}
     with said_plainly(), stores.opened() as here:
-        for each in ranges_of(context.partition_keys):
-            verified = verify_run(run_id, blobs=here.blobs, state=here.state, units=(each.unit,))
-            found[each.key] = [
-                {"kind": str(finding.kind), "key": finding.key, "detail": finding.detail}
-                for finding in verified.findings
-                if finding.kind != "leftover"
-            ]
+        ranges = ranges_of(context.partition_keys)
+        found = {each.key: list(_damaged_blobs(run_id, here, (each.unit,))) for each in ranges}
     return _report(context, found, f"`docgen verify {run_id} --deep` names each blob: restore it")
 
 

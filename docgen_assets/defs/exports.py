@@ -1,6 +1,6 @@
 """One asset a golden table: the rows of a range, in the sink, ready to be queried."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -27,6 +27,8 @@ from docgen_assets.warehouse import preview, session, sink_for_writing
 from docgen_core.runs.usage import LLM_USAGE
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from docgen_core.export import ExportReport
 
 WRITER_POOL = "duckdb_writer"
@@ -40,26 +42,6 @@ _DESCRIPTIONS = {
     "field_boxes": "One row a printed fragment: which golden value stands where on which page.",
 }
 
-_SPECS = [
-    dg.AssetSpec(
-        key=table,
-        deps=[GOLDEN_SHARDS],
-        description=_DESCRIPTIONS[table],
-        group_name=GROUP,
-        owners=OWNERS,
-        tags=TAGS,
-        kinds={"table", "duckdb"},
-        code_version=PACK.version,
-        metadata={
-            "dagster/column_schema": table_schema({table: schema}),
-            "dagster/column_lineage": table_lineage(table, schema, GOLDEN_SHARDS),
-            "dagster/table_name": table,
-        },
-    )
-    for table, schema in TABLES.items()
-]
-
-
 _CATALOGUE_DESCRIPTIONS = {
     "companies": "One row a company of the sealed catalogue: country, language, currency, line of business.",
     "products": "One row a product: name, description and who wrote it, codes, unit, price, tax.",
@@ -67,26 +49,34 @@ _CATALOGUE_DESCRIPTIONS = {
     LLM_USAGE: "One row a call of a language model: model, tokens, cost, items, unit, attempt.",
 }
 
-CATALOGUE_SPECS = [
-    dg.AssetSpec(
-        key=table,
-        deps=[CATALOGUE],
-        description=_CATALOGUE_DESCRIPTIONS[table],
-        group_name=GROUP,
-        owners=OWNERS,
-        tags=TAGS,
-        kinds={"table", "duckdb"},
-        code_version=PACK.version,
-        metadata={
-            "dagster/column_schema": table_schema({table: schema}),
-            "dagster/column_lineage": table_lineage(table, schema, CATALOGUE),
-            "dagster/table_name": table,
-        },
-    )
-    for table, schema in CATALOGUE_TABLES.items()
-]
+
+def _specs(
+    tables: Mapping[str, "pa.Schema"], source: dg.AssetKey, descriptions: Mapping[str, str]
+) -> list[dg.AssetSpec]:
+    """An asset for each table that is loaded from `source`."""
+    return [
+        dg.AssetSpec(
+            key=table,
+            deps=[source],
+            description=descriptions[table],
+            group_name=GROUP,
+            owners=OWNERS,
+            tags=TAGS,
+            kinds={"table", "duckdb"},
+            code_version=PACK.version,
+            metadata={
+                "dagster/column_schema": table_schema({table: schema}),
+                "dagster/column_lineage": table_lineage(table, schema, source),
+                "dagster/table_name": table,
+            },
+        )
+        for table, schema in tables.items()
+    ]
 
 
+_SPECS = _specs(TABLES, GOLDEN_SHARDS, _DESCRIPTIONS)
+
+CATALOGUE_SPECS = _specs(CATALOGUE_TABLES, CATALOGUE, _CATALOGUE_DESCRIPTIONS)
 """They belong to a whole version, which is exported when its last range is made: so a job writes them, which the sensor
 asks for, and "Materialize all" on some of the ranges leaves them alone."""
 

@@ -77,7 +77,7 @@ class RunReader:
 
     def rows(self, table: str) -> int:
         """Rows of a table, as the parts count them."""
-        if table == LLM_USAGE and self._usage:
+        if self._is_usage(table):
             return self._usage.rows()
         return sum(entry.rows for entry in self._named(table))
 
@@ -86,16 +86,19 @@ class RunReader:
 
         Raises `UsageError` for a table the run does not have; walking raises `Damage` naming the key.
         """
-        asked = table == LLM_USAGE and self._usage
-        shards = self._usage.shards() if asked else self._read(self._named(table))
+        shards = self._usage.shards() if self._is_usage(table) else self._read(self._named(table))
         first = next(shards)
         return TableStream(table, first.schema, _same_columns(first.schema, first.key, chain((first,), shards)))
 
     def schema(self, table: str) -> pa.Schema:
         """A table's declared columns, from its first shard."""
-        if table == LLM_USAGE and self._usage:
+        if self._is_usage(table):
             return USAGE_SCHEMA
         return self._open(self._named(table)[0]).schema
+
+    def _is_usage(self, table: str) -> bool:
+        """Whether it is the table that no part names."""
+        return table == LLM_USAGE and bool(self._usage)
 
     def _named(self, table: str) -> list[ShardEntry]:
         if table not in self._entries:

@@ -305,7 +305,7 @@ class _Verifier:
             if self.units is not None and unit is not None and unit not in self.units:
                 continue
             if is_usage(self.prefix, key):
-                continue
+                continue  # what was spent is no part of what was made: nobody has to name it
             if is_attempt(self.prefix, key):
                 self._find(FindingKind.LEFTOVER, key, "a superseded attempt")
             else:
