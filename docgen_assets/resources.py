@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import Field
 
+from docgen_assets.clients import blob_client
 from docgen_assets.partitions import ROSTER, SETTINGS, CompanyRange
 from docgen_core.runs.selection import CatalogueSpec, Selection
 from docgen_core.settings import load_settings
@@ -62,15 +63,16 @@ class Stores(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     state: str = Field(
         default=SETTINGS.state,
-        description="State store, the only coordinator: a path or sqlite:///… (DOCGEN_STATE).",
+        description="State store, the only coordinator: a path, firestore://… or dynamodb://… (DOCGEN_STATE).",
     )
     blobs: str = Field(
         default=SETTINGS.blobs,
-        description="Blob store of documents, shards and manifests: a folder or file:///… (DOCGEN_BLOBS).",
+        description="Blob store of documents, shards and manifests: a folder, s3://… or gs://… (DOCGEN_BLOBS).",
     )
     sink: str = Field(
         default=SETTINGS.sink,
-        description="Where tables are exported to: a *.duckdb file, duckdb:///… or parquet:///… (DOCGEN_SINK).",
+        description="Where tables are exported to: a *.duckdb file, a folder of Parquet files, bigquery://… or "
+        "athena://… (DOCGEN_SINK).",
     )
 
     @contextmanager
@@ -80,7 +82,11 @@ class Stores(dg.ConfigurableResource):  # type: ignore[type-arg]
         from docgen_core.state import open_state
 
         at = load_settings(state=self.state, blobs=self.blobs)
-        with closing(open_blobs(at.blobs)) as blobs, closing(open_state(at.state)) as state:
+        with (
+            blob_client(at.blobs) as client,
+            closing(open_blobs(at.blobs, client)) as blobs,
+            closing(open_state(at.state)) as state,
+        ):
             yield Places(state, blobs)
 
 

@@ -1,23 +1,23 @@
-"""The sink as Dagster opens it: to write through its resource, and to ask about what was exported.
+"""The sink as Dagster opens it, and what it asks of the tables in it.
 
-A session for questions is DuckDB's, whichever sink the tables went to. What writes the tables is
-the core's sink; what is asked of them is the checks'.
+What is asked goes through the sink's own means: rows are counted where they are, and the arithmetic
+is recomputed on the rows that a reader of that place meets, in a DuckDB of its own, so that one text
+of rules holds for every sink. What writes the tables is the core's sink.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 import dagster as dg
-from dagster_duckdb import DuckDBResource
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random
 
-from docgen_core.errors import StorageFailed
+from docgen_assets.clients import sink_client
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,8 +30,11 @@ PREVIEW_ROWS = 5
 PREVIEW_CHARACTERS = 24
 """Of a value in them."""
 
-BUSY_SECONDS = 30.0
-"""How long a question waits for an export of somebody else to let go of the file."""
+_HIDDEN = ("run_id", "catalogue_version")
+"""Columns that say the same in every row of a range."""
+
+_SESSION_MB = 256
+"""Memory of a session for questions; what does not fit goes to a temporary file."""
 
 _ARITHMETIC = files("docgen_assets").joinpath("arithmetic.sql")
 
@@ -52,24 +55,35 @@ CREATE OR REPLACE TEMP MACRO share_rest(amount, part, total) AS
 
 
 @contextmanager
-def sink_for_writing(uri: str) -> Iterator[GoldenSink]:
-    """The core's sink; a DuckDB file is opened by `DuckDBResource`."""
+def opened_sink(uri: str) -> Iterator[GoldenSink]:
+    """The core's sink, with the clients of Dagster's resources."""
     from docgen_core.export import open_sink
 
-    path = _duckdb_file(uri)
-    client = None if path is None else DuckDBResource(database=str(path)).get_connection
-    with closing(open_sink(uri, client)) as sink:
+    with closing(open_sink(uri)) as known:
+        place = known.uri
+    with sink_client(place) as client, closing(open_sink(place, client)) as sink:
         yield sink
 
 
 @contextmanager
-def session(uri: str, tables: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A read-only session in which the golden tables can be queried by name.
+def session(sink: GoldenSink, run_id: str, tables: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A session in which those tables hold the run's rows as the sink gives them.
 
-    Raises `StorageFailed` when nothing was exported yet, or somebody keeps the file to himself.
+    Raises `StorageFailed` when the sink has no such table.
     """
-    path = _duckdb_file(uri)
-    with closing(_parquet_session(uri, tables) if path is None else _file_session(path)) as connection:
+    import duckdb
+    import pyarrow as pa
+
+    with (
+        TemporaryDirectory(prefix="docgen-questions-") as folder,
+        closing(duckdb.connect(str(Path(folder) / "rows.duckdb"))) as connection,
+    ):
+        connection.execute(f"SET memory_limit = '{_SESSION_MB}MB'")
+        for table in tables:
+            with closing(sink.fetch(table, run_id)) as batches:
+                connection.from_arrow(pa.Table.from_batches([next(batches)])).create(table)
+                for batch in batches:
+                    connection.from_arrow(pa.Table.from_batches([batch])).insert_into(table)
         yield connection
 
 
@@ -81,73 +95,19 @@ def broken_rules(connection: duckdb.DuckDBPyConnection, run_id: str) -> list[dic
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-def row_counts(connection: duckdb.DuckDBPyConnection, tables: Iterable[str], run_id: str) -> dict[str, int]:
-    """Exported rows of a run, by table."""
-    return {
-        table: connection.execute(f'SELECT count(*) FROM "{table}" WHERE run_id = ?', [run_id]).fetchall()[0][0]
-        for table in tables
-    }
-
-
-def preview(
-    connection: duckdb.DuckDBPyConnection, table: str, run_id: str, *, order: str = "document_id, row_key"
-) -> dg.TableMetadataValue:
+def preview(sink: GoldenSink, table: str, run_id: str) -> dg.TableMetadataValue:
     """The first exported rows of a run, as text, without the columns that are empty in all of them."""
-    frame = connection.execute(
-        f'SELECT * EXCLUDE (run_id, catalogue_version) FROM "{table}" WHERE run_id = ? '
-        f"ORDER BY {order} LIMIT {PREVIEW_ROWS}",
-        [run_id],
-    ).df()
-    frame = frame.dropna(axis="columns", how="all").astype("string").fillna("")
-    frame = frame.apply(lambda column: column.str.replace("\n", ", ").str.slice(0, PREVIEW_CHARACTERS))
-    names = [str(name) for name in frame.columns]
-    records = [dg.TableRecord(dict(zip(names, row, strict=True))) for row in frame.itertuples(index=False, name=None)]
+    with closing(sink.fetch(table, run_id, limit=PREVIEW_ROWS)) as batches:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+    told = [name for name in (rows[0] if rows else ()) if name not in _HIDDEN]
+    names = [name for name in told if any(row[name] is not None for row in rows)]
+    records = [dg.TableRecord({name: _shown(row[name]) for name in names}) for row in rows]
     return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name) for name in names]))
 
 
-def _duckdb_file(uri: str) -> Path | None:
-    """The file of a DuckDB sink; None for another sink."""
-    from docgen_core.export import open_sink
-
-    with closing(open_sink(uri)) as sink:
-        parts = urlsplit(sink.uri)
-    return Path(unquote(parts.path)) if parts.scheme == "duckdb" else None
-
-
-def _file_session(path: Path) -> duckdb.DuckDBPyConnection:
-    import duckdb
-
-    if not path.exists():
-        raise StorageFailed(f"nothing was exported to {path} yet; materialise the tables first")
-
-    @retry(
-        retry=retry_if_exception_type(duckdb.IOException),
-        stop=stop_after_delay(BUSY_SECONDS),
-        wait=wait_random(0.05, 0.5),
-        reraise=True,
-    )
-    def connect() -> duckdb.DuckDBPyConnection:
-        return duckdb.connect(str(path), read_only=True)
-
-    try:
-        return connect()
-    except duckdb.Error as error:
-        raise StorageFailed(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
-
-
-def _parquet_session(uri: str, tables: Iterable[str]) -> duckdb.DuckDBPyConnection:
-    import duckdb
-
-    from docgen_core.export import open_sink
-
-    with closing(open_sink(uri)) as sink:
-        folder = unquote(urlsplit(sink.uri).path)
-    connection = duckdb.connect()
-    for table in tables:
-        shards = f"{folder}/{table}/*/*.parquet".replace("'", "''")
-        try:
-            connection.execute(f"""CREATE VIEW "{table}" AS FROM read_parquet('{shards}', hive_partitioning = false)""")
-        except duckdb.IOException:
-            connection.close()
-            raise StorageFailed(f"nothing was exported to {folder} yet; materialise the tables first") from None
-    return connection
+def _shown(value: object) -> str:
+    """A value as people read it: amounts without the zeros of their nine places, on one line, not too long."""
+    if value is None:
+        return ""
+    text = f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
+    return text.replace("\n", ", ")[:PREVIEW_CHARACTERS]

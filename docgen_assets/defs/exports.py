@@ -1,6 +1,6 @@
 """One asset a golden table: the rows of a range, in the sink, ready to be queried."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -22,14 +22,12 @@ from docgen_assets.defs.common import (
 )
 from docgen_assets.failures import said_plainly
 from docgen_assets.partitions import company_ranges
-from docgen_assets.resources import Corpus, Places, Stores
-from docgen_assets.warehouse import preview, session, sink_for_writing
+from docgen_assets.resources import Corpus, Stores
+from docgen_assets.warehouse import opened_sink, preview
 from docgen_core.runs.usage import LLM_USAGE
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from docgen_core.export import ExportReport
 
 WRITER_POOL = "duckdb_writer"
 """Steps that write the sink queue here. Only a throttle: the sink has a lock of its own."""
@@ -89,13 +87,13 @@ asks for, and "Materialize all" on some of the ranges leaves them alone."""
 )
 def export_catalogue_tables(context: dg.OpExecutionContext, corpus: Corpus, stores: Stores) -> None:
     """Export the catalogue that the corpus draws from, and say so of each of its tables."""
+    from docgen_core.export import export_run
     from docgen_core.runs.keys import catalogue_run_id
 
     run_id = catalogue_run_id(corpus.catalogue)
-    with said_plainly(), stores.opened() as here:
+    with said_plainly(), stores.opened() as here, opened_sink(stores.sink) as sink:
         root = here.root(run_id)
-        (report,) = exported([run_id], here, stores)
-    with said_plainly(), session(stores.sink, report.rows) as connection:
+        report = export_run(run_id, blobs=here.blobs, sink=sink)
         for table, rows in report.rows.items():
             made = dg.AssetMaterialization(
                 table,
@@ -104,7 +102,7 @@ def export_catalogue_tables(context: dg.OpExecutionContext, corpus: Corpus, stor
                     "dagster/uri": stores.sink,
                     "docgen run": run_id,
                     ROOT: root.digest,
-                    "first rows": preview(connection, table, run_id, order="ALL"),
+                    "first rows": preview(sink, table, run_id),
                 },
                 tags={"dagster/data_version": root.digest},
             )
@@ -124,11 +122,12 @@ def golden_tables(
     context: dg.AssetExecutionContext, corpus: Corpus, stores: Stores
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Export the run of each chosen range, all tables of a run at once."""
+    from docgen_core.export import export_run
+
     ranges = ranges_of(context.partition_keys)
-    with said_plainly(), stores.opened() as here:
+    with said_plainly(), stores.opened() as here, opened_sink(stores.sink) as sink:
         roots = [here.root(corpus.run_id(each)) for each in ranges]
-        reports = exported([root.run_id for root in roots], here, stores)
-    with said_plainly(), session(stores.sink, TABLES) as connection:
+        reports = [export_run(root.run_id, blobs=here.blobs, sink=sink) for root in roots]
         for companies, root, report in zip(ranges, roots, reports, strict=True):
             for table in TABLES:
                 context.add_asset_metadata(
@@ -137,7 +136,7 @@ def golden_tables(
                         "dagster/uri": stores.sink,
                         "docgen run": root.run_id,
                         ROOT: root.digest,
-                        "first rows": preview(connection, table, root.run_id),
+                        "first rows": preview(sink, table, root.run_id),
                     },
                     asset_key=table,
                     partition_key=companies.key,
@@ -145,11 +144,3 @@ def golden_tables(
     version = version_of([root.digest for root in roots])
     for table in TABLES:
         yield dg.MaterializeResult(asset_key=table, data_version=version)
-
-
-def exported(run_ids: Sequence[str], here: Places, stores: Stores) -> "list[ExportReport]":
-    """Export each run into the sink, opened once."""
-    from docgen_core.export import export_run
-
-    with sink_for_writing(stores.sink) as sink:
-        return [export_run(run_id, blobs=here.blobs, sink=sink) for run_id in run_ids]

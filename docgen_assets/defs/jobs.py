@@ -10,11 +10,12 @@ import dagster as dg
 from pydantic import Field
 
 from docgen_assets.defs.common import ROOT, TABLES
-from docgen_assets.defs.exports import WRITER_POOL, export_catalogue_tables, exported
+from docgen_assets.defs.exports import WRITER_POOL, export_catalogue_tables
 from docgen_assets.drain import Pool, drain, insist, refuse_closed, watch
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
 from docgen_assets.resources import Stores
+from docgen_assets.warehouse import opened_sink
 
 _LISTED = 100
 """Findings of a verification that are kept with its step."""
@@ -62,13 +63,12 @@ class OnRun(Workers):
 )
 def export_one_run(context: dg.OpExecutionContext, config: OneRun, stores: Stores) -> None:
     """Export one run, whichever it is."""
-    from docgen_core.runs.manifest import sealed_digest
+    from docgen_core.export import export_run
 
-    with said_plainly(), stores.opened() as here:
-        (report,) = exported([config.run_id], here, stores)
-        digest = sealed_digest(here.blobs, config.run_id)
+    with said_plainly(), stores.opened() as here, opened_sink(stores.sink) as sink:
+        report = export_run(config.run_id, blobs=here.blobs, sink=sink)
     context.add_output_metadata(
-        {"docgen run": config.run_id, ROOT: digest or "", "dagster/uri": stores.sink}
+        {"docgen run": config.run_id, ROOT: report.root_sha256, "dagster/uri": stores.sink}
         | {f"{table} rows": rows for table, rows in sorted(report.rows.items())}
     )
 

@@ -11,7 +11,7 @@ What does not belong here: where shards come from and whether they are whole (re
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -84,6 +84,19 @@ class GoldenSink(ABC):
     @abstractmethod
     def remove(self, run_id: str) -> None:
         """Take every row of the run out, at once where the sink can. A run it does not hold is no error."""
+
+    @abstractmethod
+    def counts(self, run_id: str) -> dict[str, int]:
+        """Rows of the run by table, counted by the place itself, not remembered; empty where it holds none of it."""
+
+    @abstractmethod
+    def fetch(self, table: str, run_id: str, *, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
+        """The run's rows as a reader of the place meets them, in their declared types.
+
+        Of a limited fetch, the first by the table's leading columns, or in key order. At least one
+        batch comes, perhaps an empty one, so that the columns are known. Close it to leave early: it
+        holds the place open. Raises `StorageFailed` where the place holds no such table of the run.
+        """
 
     @abstractmethod
     def register(self) -> None:

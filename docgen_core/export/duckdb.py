@@ -15,7 +15,7 @@ What does not belong here: a connection's configuration beyond the bounds on mem
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
@@ -26,7 +26,7 @@ import pyarrow as pa
 import tenacity
 
 from docgen_core.errors import StorageFailed, UsageError
-from docgen_core.export.contract import GoldenSink, Shard
+from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard
 
 MEMORY_MB = 96
 """DuckDB's own bound; beyond it, it writes to disk. With Python and Arrow an export stays under 400 MB."""
@@ -129,6 +129,30 @@ class DuckDBSink(GoldenSink):
                 _delete_run(connection, run_id)
                 connection.commit()
 
+    def counts(self, run_id: str) -> dict[str, int]:
+        """Counted in the tables, in a session that only reads."""
+        if not self._path.exists():
+            return {}
+        with self._reading() as connection:
+            counted = {}
+            for table in sorted(_held(connection, run_id)):
+                where = f"FROM {_quoted(table)} WHERE run_id = ?"
+                counted[table] = connection.execute(f"SELECT count(*) {where}", [run_id]).fetchall()[0][0]
+            return counted
+
+    def fetch(self, table: str, run_id: str, *, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
+        """The rows in the order of their insertion, which is key order, in a session that only reads."""
+        if not self._path.exists():
+            raise StorageFailed(f"{self._path}: nothing was exported to it yet; export run {run_id!r} first")
+        with self._reading() as connection:
+            if table not in _held(connection, run_id):
+                raise StorageFailed(f"{self._path} holds no table {table!r} of run {run_id!r}; export it first")
+            some = "" if limit is None else f" LIMIT {limit:d}"
+            wanted = f"SELECT * FROM {_quoted(table)} WHERE run_id = ?{some}"
+            reader: pa.RecordBatchReader = connection.sql(wanted, params=[run_id]).to_arrow_reader(BATCH_ROWS)
+            yield pa.RecordBatch.from_pylist([], reader.schema)
+            yield from reader
+
     def register(self) -> None:
         """Make the view `golden_values`: each printed value once, however often and on however many lines."""
         # A commit made it: opening the file once more could meet a reader for nothing.
@@ -151,21 +175,34 @@ class DuckDBSink(GoldenSink):
         """A connection that no other export shares, with memory and threads bounded."""
         with self._errors_told(), ExitStack() as held:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            # Released by the system when the process dies; its file stays and means nothing.
-            held.enter_context(filelock.FileLock(f"{self._path}.lock", timeout=PEER_WAIT_SECONDS, thread_local=False))
-            connection = held.enter_context(_given(self._client) if self._client else self._opened())
-            connection.execute(f"SET memory_limit = '{self._memory_mb}MB'")
-            connection.execute(f"SET threads = {THREADS}")
-            yield connection
+            held.enter_context(self._peers_kept_out())
+            yield self._bounded(held.enter_context(_given(self._client) if self._client else self._opened()))
 
-    def _opened(self) -> duckdb.DuckDBPyConnection:
+    @contextmanager
+    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that only reads, beside other readers; an export under way is waited for."""
+        with self._errors_told(), ExitStack() as held:
+            with self._peers_kept_out():
+                connection = held.enter_context(self._opened(read_only=True))
+            yield self._bounded(connection)
+
+    def _peers_kept_out(self) -> filelock.BaseFileLock:
+        # Released by the system when the process dies; its file stays and means nothing.
+        return filelock.FileLock(f"{self._path}.lock", timeout=PEER_WAIT_SECONDS, thread_local=False)
+
+    def _bounded(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        connection.execute(f"SET memory_limit = '{self._memory_mb}MB'")
+        connection.execute(f"SET threads = {THREADS}")
+        return connection
+
+    def _opened(self, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_is_held_elsewhere),
             stop=tenacity.stop_after_delay(self._wait_seconds),
             wait=tenacity.wait_random(0.05, 0.25),
             reraise=True,
         )
-        return attempts(duckdb.connect, str(self._path))
+        return attempts(duckdb.connect, str(self._path), read_only=read_only)
 
     @contextmanager
     def _errors_told(self) -> Iterator[None]:
@@ -216,11 +253,17 @@ def _gathered(schema: pa.Schema, shards: Iterable[Shard]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(batches, schema)
 
 
-def _delete_run(connection: duckdb.DuckDBPyConnection, run_id: str) -> None:
+def _held(connection: duckdb.DuckDBPyConnection, run_id: str) -> list[str]:
+    """Tables that the run was exported to."""
     if not _columns(connection, EXPORTS):
-        return
-    held = connection.execute(f"SELECT table_name FROM {EXPORTS} WHERE run_id = ?", [run_id]).fetchall()
-    for table in [name for (name,) in held] + [EXPORTS]:
+        return []
+    found = connection.execute(f"SELECT table_name FROM {EXPORTS} WHERE run_id = ?", [run_id]).fetchall()
+    return [name for (name,) in found]
+
+
+def _delete_run(connection: duckdb.DuckDBPyConnection, run_id: str) -> None:
+    held = _held(connection, run_id)
+    for table in [*held, EXPORTS] if held else []:
         connection.execute(f"DELETE FROM {_quoted(table)} WHERE run_id = ?", [run_id])
 
 

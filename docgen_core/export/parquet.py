@@ -17,17 +17,18 @@ What does not belong here: encoding. A column's type was declared and written wi
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import canonical_json
 from docgen_core.errors import StorageFailed, UsageError
-from docgen_core.export.contract import GoldenSink, Shard
+from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard
 
 EXPORTS = "_exports"
 """Folder of the exports' manifests; the underscore keeps it out of what readers take for data."""
@@ -118,6 +119,31 @@ class ParquetSink(GoldenSink):
         self._blobs.delete(_manifest_key(run_id))
         self._delete_all_but(set(), run_id)
 
+    def counts(self, run_id: str) -> dict[str, int]:
+        """Rows as the files' own footers count them."""
+        found: dict[str, int] = {}
+        for table in self._tables():
+            for info in self._blobs.iter_keys(_folder(table, run_id)):
+                with self._blobs.open(info.key) as file:
+                    found[table] = found.get(table, 0) + pq.ParquetFile(file).metadata.num_rows
+        return found
+
+    def fetch(self, table: str, run_id: str, *, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
+        """The rows of the files, in key order."""
+        files = self._blobs.iter_keys(_folder(table, run_id))
+        left, first = limit, True
+        for info in files:
+            file = pq.ParquetFile(pa.BufferReader(self._blobs.get(info.key)))
+            if first:
+                yield pa.RecordBatch.from_pylist([], file.schema_arrow)
+            first = False
+            for batch in file.iter_batches(BATCH_ROWS):
+                yield batch if left is None else batch.slice(0, left)
+                if left is not None and (left := left - batch.num_rows) <= 0:
+                    return
+        if first:
+            raise StorageFailed(f"{self.uri} holds no table {table!r} of run {run_id!r}; export it first")
+
     def register(self) -> None:
         """Nothing: the files describe themselves, each with its columns and their descriptions."""
 
@@ -132,11 +158,15 @@ class ParquetSink(GoldenSink):
         return self._open
 
     def _delete_all_but(self, kept: set[str], run_id: str) -> None:
-        for folder in list(self._blobs.iter_prefixes()):
-            stale = [info.key for info in self._blobs.iter_keys(_folder(folder.rstrip("/"), run_id))]
+        for table in self._tables():
+            stale = [info.key for info in self._blobs.iter_keys(_folder(table, run_id))]
             for key in stale:
                 if key not in kept:
                     self._blobs.delete(key)
+
+    def _tables(self) -> list[str]:
+        """Folders of tables; that of the manifests holds none, and no folder of a run."""
+        return [folder.rstrip("/") for folder in self._blobs.iter_prefixes()]
 
 
 def _folder(table: str, run_id: str) -> str:

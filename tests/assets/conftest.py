@@ -97,10 +97,9 @@ class Location:
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Rows of the exported tables."""
-        from docgen_assets.defs.common import TABLES
-        from docgen_assets.warehouse import session
+        import duckdb
 
-        with session(self.sink, TABLES) as connection:
+        with duckdb.connect(self.sink, read_only=True) as connection:
             return connection.execute(sql).fetchall()
 
 

@@ -12,7 +12,7 @@ import pytest
 from fabricated_run import ORDERS, case_21, orders_and_notes, seal
 
 from docgen_core.blobs.contract import BlobStore
-from docgen_core.errors import Damage, DocgenError, RunIncomplete, RunWithdrawn, UsageError
+from docgen_core.errors import Damage, DocgenError, RunIncomplete, RunWithdrawn, StorageFailed, UsageError
 from docgen_core.export import ExportReport, export_run
 from docgen_core.llm.items import CallOutcome, CallRecord
 from docgen_core.runs.keys import part_key, root_key, sealed_key, shard_key, usage_key, withdrawn_key
@@ -45,6 +45,23 @@ def test_case_21_keeps_declared_types_and_exact_rates(place: Place, blobs: BlobS
     first, second = place.rows("orders")
     assert (first["po_number"], first["due"], first["rate"]) == (None, None, Decimal("1.100000000"))
     assert (second["po_number"], second["due"], second["rate"]) == ("P1", date(2025, 1, 2), Decimal("0.004200000"))
+
+
+def test_what_is_held_is_counted_and_read_back_as_declared(place: Place, blobs: BlobStore) -> None:
+    seal(blobs, "r1", orders_and_notes("r1", units=3))
+    with closing(place.open()) as sink:
+        assert sink.counts("r1") == {}
+        export_run("r1", blobs=blobs, sink=sink)
+        assert (sink.counts("r1"), sink.counts("r2")) == ({"notes": 0, "orders": 3}, {})
+        orders = pa.Table.from_batches(sink.fetch("orders", "r1"))
+        assert (orders.schema.names, orders.schema.types) == (ORDERS.names, ORDERS.types)
+        assert sorted(orders.to_pylist(), key=lambda row: row["document_id"]) == place.rows("orders")
+        few = pa.Table.from_batches(sink.fetch("orders", "r1", limit=2))
+        assert few.column("document_id").to_pylist() == sorted(orders.column("document_id").to_pylist())[:2]
+        assert pa.Table.from_batches(sink.fetch("notes", "r1")).num_rows == 0
+        for table, run_id in (("orders", "r2"), ("nothing", "r1")):
+            with pytest.raises(StorageFailed, match=run_id):
+                next(sink.fetch(table, run_id))
 
 
 def test_case_21_types_do_not_depend_on_the_second_shard(place: Place, blobs: BlobStore) -> None:
