@@ -40,11 +40,12 @@ coverage: $(STAMP) ## The tests once more, slower, with the lines and branches t
 	@deploy/system.sh chromium poppler
 	@$(BIN)/pytest -q -n $(PROCESSES) --dist loadscope --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
-lint: $(STAMP) ## Style, docstrings, types, and which package may import which
+lint: $(STAMP) ## Style, docstrings, types, which package may import which, and dependencies nobody uses
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/deptry .
 
 prove: $(STAMP) ## The tests at their full figures (an hour and more)
 	@deploy/system.sh chromium poppler
