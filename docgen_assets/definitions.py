@@ -15,12 +15,13 @@ defs = dg.Definitions(
         jobs.export_catalogue,
         jobs.export_ranges,
         jobs.export_run,
+        jobs.remove_run,
         jobs.add_workers,
         jobs.resume_run,
         jobs.cancel_run,
         jobs.verify_run,
     ],
-    sensors=[sensors.root_manifest_sensor],
+    sensors=[sensors.root_manifest_sensor, sensors.withdrawn_run_sensor],
     resources={"corpus": Corpus(), "stores": Stores()},
     # Steps only wait and watch: the work is done by worker processes. One process a run is enough, and is what is
     # killed and watched as one.

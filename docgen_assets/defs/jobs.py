@@ -4,18 +4,22 @@ The run jobs work on any docgen run, also one that Dagster never started. Each d
 the command line does too, and lets the store decide.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
-from docgen_assets.defs.common import ROOT, TABLES
+from docgen_assets.defs.common import CATALOGUE_TABLES, ROOT, TABLES
 from docgen_assets.defs.exports import WRITER_POOL, export_catalogue_tables
 from docgen_assets.drain import Pool, drain, insist, refuse_closed, watch
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
+from docgen_assets.partitions import company_ranges
 from docgen_assets.resources import Stores
 from docgen_assets.warehouse import opened_sink
+from docgen_core.errors import UsageError
+from docgen_core.runs.keys import CATALOGUE_RUN
 
 _LISTED = 100
 """Findings of a verification that are kept with its step."""
@@ -77,6 +81,55 @@ def export_one_run(context: dg.OpExecutionContext, config: OneRun, stores: Store
 def export_run() -> None:
     """The one step."""
     export_one_run()
+
+
+@dg.op(
+    out=dg.Out(dg.Nothing),
+    pool=WRITER_POOL,
+    description="Takes the rows of a withdrawn run out of the sink. A run that is not withdrawn is refused.",
+)
+def remove_one_run(context: dg.OpExecutionContext, config: OneRun, stores: Stores) -> None:
+    """Remove one withdrawn run's rows, and say so of each table that showed them."""
+    from docgen_core.errors import RunUnknown
+    from docgen_core.runs.keys import check_name, withdrawn_key
+    from docgen_core.runs.manifest import is_published
+
+    with said_plainly(), stores.opened() as here, opened_sink(stores.sink) as sink:
+        run_id = check_name(config.run_id, "run id")
+        if not here.blobs.exists(withdrawn_key(run_id)):
+            if not is_published(here.blobs, run_id):
+                raise RunUnknown(run_id)
+            raise UsageError(f"run {run_id!r} is not withdrawn, and its rows stay: `docgen withdraw {run_id}` first")
+        held = sink.counts(run_id)
+        sink.remove(run_id)
+    removed = {f"{table} rows": rows for table, rows in sorted(held.items())}
+    for table, key in _shown_with(context.instance, run_id):
+        told = {"withdrawn": "the run was withdrawn, and its rows are out of the sink", "docgen run": run_id}
+        context.log_event(dg.AssetObservation(table, partition=key, metadata={**told, "dagster/uri": stores.sink}))
+    context.add_output_metadata(
+        {"docgen run": run_id, "dagster/uri": stores.sink, "rows removed": sum(held.values())} | removed
+    )
+
+
+def _shown_with(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[str, str | None]]:
+    """Tables, and the partition of each, whose latest materialisation was made from the run."""
+    key = next((key for key in company_ranges.get_partition_keys() if run_id.endswith(f"-{key}")), None)
+    tables = CATALOGUE_TABLES if run_id.startswith(CATALOGUE_RUN) else TABLES if key else ()
+    for table in tables:
+        wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey(table), asset_partitions=[key] if key else None)
+        for record in instance.fetch_materializations(wanted, limit=1).records:
+            shown = record.asset_materialization
+            if shown is not None and "docgen run" in shown.metadata and shown.metadata["docgen run"].value == run_id:
+                yield table, key
+
+
+@dg.job(
+    description="Takes a withdrawn run's rows out of the sink, whoever exported them. withdrawn_run_sensor asks for "
+    "it; launching it again is fine."
+)
+def remove_run() -> None:
+    """The one step."""
+    remove_one_run()
 
 
 @dg.op(

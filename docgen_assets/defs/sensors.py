@@ -1,22 +1,27 @@
-"""The sensor that sees finished runs, whoever made them, and asks for their tables.
+"""The sensors that see what others did: finished runs, whose tables they ask for, and withdrawn ones, to be removed.
 
-It lists markers, never documents, and it never seals: sealing is the workers'. A request's run key
-is the run and its root, so that nothing is asked for twice, also across restarts of the daemon.
+They list markers, never documents, and never seal: sealing is the workers'. A request's run key is
+the run and its root (or its tombstone), so that nothing is asked for twice, also across restarts of
+the daemon. What a tick may ask of the blob store is rationed.
 """
 
+import json
 import logging
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import dagster as dg
 
 from docgen_assets.defs.common import ROOT, TABLES
-from docgen_assets.defs.jobs import export_catalogue, export_ranges, export_run, resume_run
-from docgen_assets.markers import Cursor, walk
+from docgen_assets.defs.jobs import export_catalogue, export_ranges, export_run, remove_run, resume_run
+from docgen_assets.markers import Sweep
 from docgen_assets.partitions import CompanyRange, company_ranges
-from docgen_assets.resources import Places, Stores
+from docgen_assets.ration import RationedBlobs, RationUsedUp
+from docgen_assets.resources import Stores
 from docgen_core.errors import DocgenError
-from docgen_core.runs.keys import CATALOGUE_RUN, SEALED, withdrawn_key
+from docgen_core.runs.keys import CATALOGUE_RUN, SEALED, WITHDRAWN, is_name, withdrawn_key
 from docgen_core.state.contract import RunState
 
 if TYPE_CHECKING:
@@ -25,11 +30,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-MAX_REQUESTS = 25
-"""Requests a tick; what is left over is asked for in the next ticks."""
+BLOB_REQUESTS = 90
+"""Requests that a tick sends to the blob store at most: up to 21 list a window of markers, and a new marker costs two,
+or four where its name is a range's. Below the 100 of the promise, so that one that is asked again is covered."""
 
-MAX_READ = 40
-"""Markers read a tick; each may cost a read of its run's plan as well."""
+MAX_REQUESTS = 25
+"""Runs that a tick asks for; what is left over is asked for in the next ticks."""
 
 WATCHED_RUNS = 20
 """Unfinished runs looked at a tick; the next tick goes on behind them."""
@@ -58,6 +64,31 @@ class Wait(Enum):
     WAIT = "wait"
 
 
+@dataclass
+class Cursor:
+    """What earlier ticks of a sensor knew."""
+
+    markers: Sweep = field(default_factory=Sweep)
+    unfinished_after: str = ""
+    """Unfinished runs were looked at up to this one."""
+    drained: list[str] = field(default_factory=list)
+    """Runs that were seen drained and not sealed once: their workers may be about to."""
+
+    @classmethod
+    def load(cls, text: str | None) -> Self:
+        """The cursor as it was dumped; a fresh one for none, or for that of another version."""
+        try:
+            content = json.loads(text or "{}")
+            return cls(**{**content, "markers": Sweep.of(content["markers"])})
+        except (ValueError, LookupError, TypeError, AttributeError):
+            # Nothing is lost with a cursor: run keys keep anything from being asked for twice.
+            return cls()
+
+    def dump(self) -> str:
+        """The cursor as text."""
+        return json.dumps({**asdict(self), "markers": self.markers.as_json()}, separators=(",", ":"))
+
+
 @dg.sensor(
     name="root_manifest_sensor",
     jobs=[export_catalogue, export_ranges, export_run, resume_run],
@@ -65,13 +96,14 @@ class Wait(Enum):
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Sees every sealed run, also those that the command line made, and asks for their tables: at the "
     "range where a run belongs to one, by export_catalogue or export_run otherwise. Asks for resume_run when a "
-    "drained run was not sealed.",
+    "drained run was not sealed. A tick sends a bounded number of requests, so many new runs take several.",
 )
 def root_manifest_sensor(context: dg.SensorEvaluationContext, stores: Stores) -> dg.SensorResult:
     """One tick: new markers first, then runs that are through and were never sealed."""
     cursor = Cursor.load(context.cursor)
     with stores.opened() as here:
-        requests = _for_sealed(context.instance, cursor, here)
+        blobs = RationedBlobs(here.blobs, BLOB_REQUESTS)
+        requests = _for_new(cursor.markers, SEALED, blobs, lambda run_id: _answer(context.instance, run_id, blobs))
         requests += _for_unsealed(cursor, here.state)
     return dg.SensorResult(
         run_requests=requests,
@@ -80,24 +112,71 @@ def root_manifest_sensor(context: dg.SensorEvaluationContext, stores: Stores) ->
     )
 
 
-def _for_sealed(instance: dg.DagsterInstance, cursor: Cursor, here: Places) -> list[dg.RunRequest]:
+@dg.sensor(
+    name="withdrawn_run_sensor",
+    jobs=[remove_run],
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Sees every withdrawn run, whoever withdrew it, and asks for remove_run, which takes its rows out of "
+    "the sink; once each, whoever exported it. A tick sends a bounded number of requests.",
+)
+def withdrawn_run_sensor(context: dg.SensorEvaluationContext, stores: Stores) -> dg.SensorResult:
+    """One tick: tombstones that are new."""
+    cursor = Cursor.load(context.cursor)
+    with stores.opened() as here:
+        blobs = RationedBlobs(here.blobs, BLOB_REQUESTS)
+        requests = _for_new(cursor.markers, WITHDRAWN, blobs, lambda run_id: _removal(context.instance, run_id))
+    return dg.SensorResult(
+        run_requests=requests,
+        skip_reason=None if requests else "no run was withdrawn since the last tick",
+        cursor=cursor.dump(),
+    )
+
+
+def _for_new(
+    sweep: Sweep, markers: str, blobs: "BlobStore", answer: Callable[[str], dg.RunRequest | Wait | None]
+) -> list[dg.RunRequest]:
     """Requests for runs whose marker is new, up to the tick's bounds."""
-    names = (info.key.removeprefix(SEALED) for info in here.blobs.iter_keys(SEALED))
+
+    def names(after: str) -> Iterator[str]:
+        found = blobs.iter_keys(markers, after=f"{markers}{after}" if after else "")
+        return (info.key.removeprefix(markers) for info in found)
+
+    walk, found = sweep.due(names)
+    # What a desktop or a browser of buckets left there names no run.
+    run_ids = [name for name in found if is_name(name)]
     requests: list[dg.RunRequest] = []
-    for read, run_id in enumerate(walk(cursor, names)):
-        if read == MAX_READ or len(requests) == MAX_REQUESTS:
-            break
-        try:
-            answer = _answer(instance, run_id, here.blobs)
-        except DocgenError as error:
-            # One damaged plan, or a stranger's file among the markers, must not hide every other run.
-            _log.warning("marker %r is passed over: %s", run_id, error)
-            continue
-        if answer is Wait.WAIT:
-            cursor.again = True
-        elif answer is not None:
-            requests.append(answer)
+    try:
+        for run_id in walk.new(run_ids):
+            if len(requests) == MAX_REQUESTS:
+                break
+            try:
+                needed = answer(run_id)
+            except DocgenError as error:
+                # One damaged plan must not hide every other run.
+                _log.warning("marker %r is passed over: %s", run_id, error)
+                continue
+            if needed is Wait.WAIT:
+                walk.again = True
+            elif needed is not None:
+                requests.append(needed)
+    except RationUsedUp:
+        # The run it happened at comes again in the next tick, first.
+        pass
     return requests
+
+
+def _removal(instance: dg.DagsterInstance, run_id: str) -> dg.RunRequest | None:
+    """What a withdrawn run needs, unless it was asked for before."""
+    run_key = f"withdrawn:{run_id}"
+    if instance.get_runs_count(dg.RunsFilter(tags={"dagster/run_key": run_key})):
+        return None
+    return dg.RunRequest(
+        run_key=run_key,
+        job_name=remove_run.name,
+        run_config={"ops": {"remove_one_run": {"config": {"run_id": run_id}}}},
+        tags={"docgen/run": run_id, **_RETRIED},
+    )
 
 
 def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg.RunRequest | Wait | None:
@@ -106,9 +185,9 @@ def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg
 
     digest = sealed_digest(blobs, run_id)
     run_key = f"{run_id}:{digest}"
-    if digest is None or blobs.exists(withdrawn_key(run_id)):
+    if digest is None or instance.get_runs_count(dg.RunsFilter(tags={"dagster/run_key": run_key})):
         return None
-    if instance.get_runs_count(dg.RunsFilter(tags={"dagster/run_key": run_key})):
+    if blobs.exists(withdrawn_key(run_id)):
         return None
     if run_id.startswith(CATALOGUE_RUN):
         return _for_catalogue(instance, run_id, run_key, digest)
