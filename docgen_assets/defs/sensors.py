@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-BLOB_REQUESTS = 90
-"""Requests that a tick sends to the blob store at most: up to 21 list a window of markers, and a new marker costs two,
-or four where its name is a range's. Below the 100 of the promise, so that one that is asked again is covered."""
+REQUESTS_FOR_SEALED = 75
+"""Requests that a tick sends to the blob store for sealed runs at most: up to 21 list a window of markers, and a new
+marker costs two, or four where its name is a range's."""
+
+REQUESTS_FOR_WITHDRAWN = 22
+"""Of the other sensor: a window's listing. Both together stay below 100 a tick, whatever they find."""
 
 MAX_REQUESTS = 25
 """Runs that a tick asks for; what is left over is asked for in the next ticks."""
@@ -102,7 +105,7 @@ def root_manifest_sensor(context: dg.SensorEvaluationContext, stores: Stores) ->
     """One tick: new markers first, then runs that are through and were never sealed."""
     cursor = Cursor.load(context.cursor)
     with stores.opened() as here:
-        blobs = RationedBlobs(here.blobs, BLOB_REQUESTS)
+        blobs = RationedBlobs(here.blobs, REQUESTS_FOR_SEALED)
         requests = _for_new(cursor.markers, SEALED, blobs, lambda run_id: _answer(context.instance, run_id, blobs))
         requests += _for_unsealed(cursor, here.state)
     return dg.SensorResult(
@@ -124,7 +127,7 @@ def withdrawn_run_sensor(context: dg.SensorEvaluationContext, stores: Stores) ->
     """One tick: tombstones that are new."""
     cursor = Cursor.load(context.cursor)
     with stores.opened() as here:
-        blobs = RationedBlobs(here.blobs, BLOB_REQUESTS)
+        blobs = RationedBlobs(here.blobs, REQUESTS_FOR_WITHDRAWN)
         requests = _for_new(cursor.markers, WITHDRAWN, blobs, lambda run_id: _removal(context.instance, run_id))
     return dg.SensorResult(
         run_requests=requests,

@@ -54,12 +54,16 @@ SNAPSHOT = {
         "export_ranges",
         "export_run",
         "generate_corpus",
+        "remove_run",
         "resume_run",
         "verify_run",
     ],
     "partitions": ["00000-00003", "00004-00007", "00008-00009"],
     "resources": ["corpus", "stores"],
-    "sensors": {"root_manifest_sensor": ["export_catalogue", "export_ranges", "export_run", "resume_run"]},
+    "sensors": {
+        "root_manifest_sensor": ["export_catalogue", "export_ranges", "export_run", "resume_run"],
+        "withdrawn_run_sensor": ["remove_run"],
+    },
 }
 
 

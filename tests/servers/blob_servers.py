@@ -38,6 +38,8 @@ class BlobServer:
     environment: Mapping[str, str]
     """What a process needs to reach it by the clients' own variables, and nothing else by accident."""
     bucket: str = BUCKET
+    bulk_port: int = 0
+    """Of SeaweedFS: where plain HTTP puts many objects fast, under /buckets/."""
 
     def behind(self, port: int) -> Mapping[str, str]:
         """The environment with another port in the place of this server's: of something in between."""
@@ -140,7 +142,7 @@ def s3_seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobServer]
         ]
         client = s3_client(s3_port, admin, SECRET)
         with running(SEAWEED, command, folder, lambda: _s3_bucket_made(client)):
-            yield BlobServer("s3", s3_port, s3_environment(s3_port))
+            yield BlobServer("s3", s3_port, s3_environment(s3_port), bulk_port=ports[2 * rooms.index("filer")])
 
 
 def _seaweed_identity(name: str, actions: list[str]) -> dict[str, Any]:
