@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tests.e2e.deployment.conftest import Deployment
 
 ALL_RANGES = tuple(f"{first:05d}-{first + 3:05d}" for first in range(0, 40, 4))
-RANGES = ALL_RANGES[:4]
 COMPANIES_A_RANGE = 4
 ASSETS = ("catalogue", "run_plan", "golden_shards", "invoices", "line_items", "tax_lines", "field_boxes", "documents")
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "docgen"}
@@ -29,6 +28,8 @@ CALL_COST = Decimal("0.0013")
 """US dollars: 300 tokens in at 1 a million, 200 out at 5."""
 MANY = 5_000
 """Documents that no test waits for."""
+SOME = 60
+"""Documents, each a unit, of which some are done when their step is killed."""
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -115,17 +116,11 @@ def companies(rows: Rows, run_id: str) -> set[int]:
     return {company for (company,) in rows(f"SELECT DISTINCT company_id FROM invoices WHERE run_id = '{run_id}'")}
 
 
-def test_materialise_all_and_a_backfill_leave_invoices_of_exactly_those_companies(deployment: Deployment, rows: Rows):
-    succeeds(deployment, launch(deployment, "__ASSET_JOB", config(documents_per_range=6), RANGES[1]))
-    of_the_corpus = "FROM invoices WHERE starts_with(run_id, 'invoices-')"
-    assert rows(f"SELECT DISTINCT run_id {of_the_corpus}") == [(f"invoices-{RANGES[1]}",)]
-    others = [RANGES[0], RANGES[2], RANGES[3]]
-    for run_id in backfilled(deployment, ASSETS, others, config(documents_per_range=6)):
-        succeeds(deployment, run_id)
-    counted = rows(f"SELECT run_id, count(*) {of_the_corpus} GROUP BY run_id ORDER BY run_id")
-    assert counted == [(f"invoices-{key}", 6) for key in RANGES]
-    for first, key in zip(range(0, 16, COMPANIES_A_RANGE), RANGES, strict=True):
-        assert companies(rows, f"invoices-{key}") <= set(range(first, first + COMPANIES_A_RANGE))
+def test_materialise_all_leaves_invoices_of_exactly_the_chosen_companies(deployment: Deployment, rows: Rows):
+    chosen = config(name="one", documents_per_range=4)
+    succeeds(deployment, launch(deployment, "__ASSET_JOB", chosen, ALL_RANGES[1]))
+    assert rows("SELECT DISTINCT run_id FROM invoices WHERE starts_with(run_id, 'one-')") == [(f"one-{ALL_RANGES[1]}",)]
+    assert companies(rows, f"one-{ALL_RANGES[1]}") <= {4, 5, 6, 7}
 
 
 def backfilled(
@@ -185,14 +180,20 @@ def checks_of(deployment: Deployment, key: str) -> dict[str, str]:
     }
 
 
-def test_a_backfill_of_a_catalogue_by_models_is_one_pool_and_ends_in_tables(
+def test_one_backfill_over_ten_ranges_ends_in_invoices_of_exactly_their_companies(
     deployment: Deployment, provider: FakeProvider, rows: Rows
 ):
-    """Nothing but the catalogue's version is configured: models, budget and key are the environment's."""
-    version = {"resources": {"corpus": {"config": {"catalogue": "written"}}}}
-    (run_id,) = backfilled(deployment, ["catalogue"], ALL_RANGES, version)
+    """From nothing, a catalogue by models first: models, budget and key are the environment's."""
+    chosen = {
+        "ops": {"golden_shards": {"config": {"workers": 2}}},
+        "resources": {"corpus": {"config": {"name": "ten", "catalogue": "written", "documents_per_range": 2}}},
+    }
+    (run_id,) = backfilled(deployment, ASSETS, ALL_RANGES, chosen)
     succeeds(deployment, run_id)
-    for key in ALL_RANGES:
+    counted = rows("SELECT run_id, count(*) FROM invoices WHERE starts_with(run_id, 'ten-') GROUP BY ALL ORDER BY ALL")
+    assert counted == [(f"ten-{key}", 2) for key in ALL_RANGES]
+    for first, key in zip(range(0, 40, COMPANIES_A_RANGE), ALL_RANGES, strict=True):
+        assert companies(rows, f"ten-{key}") <= set(range(first, first + COMPANIES_A_RANGE))
         told, checks = metadata_of(deployment, key), checks_of(deployment, key)
         assert told["texts by models"] == "32" and "openai/alpha-1" in told["texts by model"]
         assert told["budget of the whole build (USD)"] == "1.00"
@@ -252,7 +253,7 @@ def none_is_left(processes: list[psutil.Process]) -> bool:
 
 def test_a_cancelled_run_leaves_no_worker_and_no_lease(deployment: Deployment):
     chosen = config(name="cancelled", documents_per_range=MANY)
-    run_id = launch(deployment, "generate_corpus", chosen, RANGES[0])
+    run_id = launch(deployment, "generate_corpus", chosen, ALL_RANGES[0])
     processes = family(working(deployment))
     deployment.ask(
         "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }",
@@ -262,13 +263,13 @@ def test_a_cancelled_run_leaves_no_worker_and_no_lease(deployment: Deployment):
     deployment.until("every worker and browser to be gone", lambda: none_is_left(processes), patience=30)
     assert deployment.workers() == []
     assert held(deployment) == []
-    finish(deployment, f"cancelled-{RANGES[0]}")
+    finish(deployment, f"cancelled-{ALL_RANGES[0]}")
 
 
-def test_a_killed_step_process_leaves_no_worker_and_no_lease(deployment: Deployment):
-    chosen = config(name="killed", documents_per_range=MANY)
-    run_id = launch(deployment, "generate_corpus", chosen, RANGES[1])
+def test_a_killed_step_process_leaves_no_worker_and_no_lease_and_a_retry_resumes(deployment: Deployment, rows: Rows):
+    run_id = launch(deployment, "generate_corpus", config(name="killed", documents_per_range=SOME), ALL_RANGES[1])
     workers = working(deployment)
+    before = deployment.until("the first units to be done", lambda: attempts(deployment, f"killed-{ALL_RANGES[1]}"))
     processes = family(workers)
     (step,) = {worker.ppid() for worker in workers}
     os.kill(step, signal.SIGKILL)
@@ -276,7 +277,31 @@ def test_a_killed_step_process_leaves_no_worker_and_no_lease(deployment: Deploym
     assert deployment.workers() == []
     assert held(deployment) == []
     assert ended(deployment, run_id) == "FAILURE"
-    finish(deployment, f"killed-{RANGES[1]}")
+    assert len(before) < SOME
+    succeeds(deployment, retried(deployment, run_id))
+    after = attempts(deployment, f"killed-{ALL_RANGES[1]}")
+    assert {unit: after[unit] for unit in before} == before, "what was done is not made again"
+    assert rows(f"SELECT count(*) FROM documents WHERE run_id = 'killed-{ALL_RANGES[1]}'") == [(SOME,)]
+
+
+def attempts(deployment: Deployment, run_id: str) -> dict[int, int]:
+    """The generation in which each finished unit was done."""
+    state = open_state(deployment.state)
+    try:
+        return {unit.index: unit.generation for unit in state.units(run_id, (UnitState.DONE,))}
+    finally:
+        state.close()
+
+
+def retried(deployment: Deployment, run_id: str) -> str:
+    """What "Re-execute from failure" launches."""
+    answer = deployment.ask(
+        """mutation ($params: ReexecutionParams!) { launchRunReexecution(reexecutionParams: $params) {
+            __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }""",
+        params={"parentRunId": run_id, "strategy": "FROM_FAILURE"},
+    )["launchRunReexecution"]
+    assert answer["__typename"] == "LaunchRunSuccess", answer
+    return str(answer["run"]["runId"])
 
 
 def finish(deployment: Deployment, run_id: str) -> None:
