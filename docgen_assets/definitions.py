@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
-from docgen_assets.defs import catalogue, checks, exports, jobs, runs, sensors
+from docgen_assets.defs import catalogue, checks, exports, jobs, runs, sensors, stuck
 from docgen_assets.resources import Corpus, Stores
 
 defs = dg.Definitions(
     assets=[*dg.load_assets_from_modules([catalogue, runs, exports]), *exports.CATALOGUE_SPECS],
-    asset_checks=dg.load_asset_checks_from_modules([checks]),
+    asset_checks=dg.load_asset_checks_from_modules([checks, stuck]),
     jobs=[
         jobs.generate_corpus,
         jobs.export_catalogue,
@@ -21,7 +21,7 @@ defs = dg.Definitions(
         jobs.cancel_run,
         jobs.verify_run,
     ],
-    sensors=[sensors.root_manifest_sensor, sensors.withdrawn_run_sensor],
+    sensors=[sensors.root_manifest_sensor, sensors.withdrawn_run_sensor, stuck.stuck_run_sensor],
     resources={"corpus": Corpus(), "stores": Stores()},
     # Steps only wait and watch: the work is done by worker processes. One process a run is enough, and is what is
     # killed and watched as one.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from docgen_assets.defs.common import CATALOGUE, GOLDEN_SHARDS, TABLES, ranges_of
+from docgen_assets.defs.common import CATALOGUE, GOLDEN_SHARDS, TABLES, ranges_of, table
 from docgen_assets.failures import said_plainly
 from docgen_assets.partitions import SETTINGS, company_ranges
 from docgen_assets.resources import Corpus, Places, Stores
@@ -180,10 +180,10 @@ def row_counts_match(
         promised = {each.key: here.root(corpus.run_id(each)).rows for each in ranges}
         held = {each.key: sink.counts(corpus.run_id(each)) for each in ranges}
     for check in context.selected_asset_check_keys:
-        table = check.asset_key.to_user_string()
+        name = check.asset_key.to_user_string()
         found = {
-            key: [{"promised": promised[key][table], "in the sink": held[key].get(table, 0)}]
-            if promised[key][table] != held[key].get(table)
+            key: [{"promised": promised[key][name], "in the sink": held[key].get(name, 0)}]
+            if promised[key][name] != held[key].get(name)
             else []
             for key in promised
         }
@@ -226,10 +226,5 @@ def _told(
     return {
         "passed": not rows,
         "description": f"{len(rows)} findings: {what_to_do}" if rows else None,
-        "metadata": {"findings": len(rows), **figures, **({"the first": _table(rows[:_SHOWN])} if rows else {})},
+        "metadata": {"findings": len(rows), **figures, **({"the first": table(rows[:_SHOWN])} if rows else {})},
     }
-
-
-def _table(rows: Sequence[Mapping[str, object]]) -> dg.TableMetadataValue:
-    records = [dg.TableRecord({name: str(value) for name, value in row.items()}) for row in rows]
-    return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name) for name in rows[0]]))

@@ -1,9 +1,9 @@
-"""What every asset of the corpus shares: its group, owners, partitions, and versions of several roots."""
+"""What every asset of the corpus shares: its group, owners, partitions, versions of several roots, tables."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import dagster as dg
 
@@ -51,3 +51,9 @@ def version_of(digests: Sequence[str]) -> dg.DataVersion:
     if len(digests) == 1:
         return dg.DataVersion(digests[0])
     return dg.DataVersion(hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest())
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> dg.TableMetadataValue:
+    """Rows, at least one, as a table that people read."""
+    records = [dg.TableRecord({name: str(value) for name, value in row.items()}) for row in rows]
+    return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name) for name in rows[0]]))

@@ -160,8 +160,11 @@ def add_workers() -> None:
 def reopen_and_drain(context: dg.OpExecutionContext, config: OnRun, stores: Stores) -> None:
     """Resume a run to its end."""
     from docgen_core.runs.drain import reopen_run
+    from docgen_core.runs.manifest import refuse_withdrawn
 
     with said_plainly(), stores.opened() as here:
+        here.state.run(config.run_id)
+        refuse_withdrawn(here.blobs, config.run_id)
         reopened = reopen_run(here.state, config.run_id)
         context.log.info(f"{reopened.reset} failed units reset, {reopened.reclaimed} expired leases reclaimed")
         command = work_command([config.run_id], state=here.state.uri, blobs=here.blobs.uri)

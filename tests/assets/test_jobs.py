@@ -93,15 +93,18 @@ def test_exporting_one_run_puts_its_counts_in_the_metadata(made: Location):
     assert output.metadata["documents rows"].value == 3
 
 
+@pytest.mark.parametrize("run_id", ["no-such-run", "Up/../there"])
 @pytest.mark.parametrize(
     ("job", "op"),
     [
         ("export_run", "export_one_run"),
+        ("remove_run", "remove_one_run"),
         ("add_workers", "add_drain_workers"),
         ("resume_run", "reopen_and_drain"),
         ("cancel_run", "cancel_one_run"),
         ("verify_run", "verify_one_run"),
     ],
 )
-def test_an_unknown_run_is_refused_by_name(made: Location, job: str, op: str):
-    assert "no-such-run" in made.refusal(made.run(job, ops=on("no-such-run", op)))
+def test_an_unknown_run_is_refused_by_name_in_one_line(made: Location, job: str, op: str, run_id: str):
+    refused = made.refusal(made.run(job, ops=on(run_id, op)))
+    assert run_id in refused and "\n" not in refused

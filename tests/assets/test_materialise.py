@@ -80,7 +80,7 @@ def test_a_table_shows_its_first_rows(made: Location):
 def test_every_check_passes_on_what_was_just_made(made: Location):
     result = made.run("generate_corpus", FIRST, corpus={"documents_per_range": 3})
     evaluations = result.get_asset_check_evaluations()
-    assert len(evaluations) == 10
+    assert len(evaluations) == 11
     assert all(evaluation.passed for evaluation in evaluations)
 
 

@@ -15,9 +15,9 @@ FIRST = "00000-00003"
 RUN = f"invoices-{FIRST}"
 
 
-def tick(location: Location, cursor: str | None = None) -> dg.SensorResult:
+def tick(location: Location, cursor: str | None = None, *, sensor: str = "root_manifest_sensor") -> dg.SensorResult:
     """One evaluation with the location's stores and history."""
-    from docgen_assets.defs.sensors import root_manifest_sensor
+    from docgen_assets.defs import sensors
     from docgen_assets.resources import Stores
 
     context = dg.build_sensor_context(
@@ -26,7 +26,7 @@ def tick(location: Location, cursor: str | None = None) -> dg.SensorResult:
         definitions=location.defs,
         resources={"stores": Stores(**location.stores)},
     )
-    answer = root_manifest_sensor(context)
+    answer = getattr(sensors, sensor)(context)
     assert isinstance(answer, dg.SensorResult)
     return answer
 
@@ -182,6 +182,53 @@ def test_a_damaged_plan_and_a_strangers_file_hide_no_other_run(damageable: Locat
     seal(damageable, "by-hand")
     asked = {each.tags["docgen/run"] for each in tick(damageable).run_requests or ()}
     assert "by-hand" in asked and RUN not in asked
+
+
+def withdraw(location: Location, run_id: str) -> None:
+    """What `docgen withdraw` does to the blobs."""
+    from docgen_core.blobs import open_blobs
+    from docgen_core.runs.withdraw import withdraw as put_tombstone
+
+    with closing(open_blobs(location.stores["blobs"])) as blobs:
+        put_tombstone(run_id, blobs)
+
+
+def removals(location: Location, cursor: str | None = None) -> list[dg.RunRequest]:
+    return list(tick(location, cursor, sensor="withdrawn_run_sensor").run_requests or ())
+
+
+def test_a_withdrawn_run_disappears_whoever_exported_it(damageable: Location):
+    """Its rows came with a copy of the sink: this history knows of no export."""
+    assert removals(damageable) == []
+    withdraw(damageable, RUN)
+    (request,) = removals(damageable)
+    assert (request.job_name, request.run_key) == ("remove_run", f"withdrawn:{RUN}")
+    result = launch(damageable, request)
+    assert result.success
+    assert damageable.query("SELECT count(*) FROM invoices") == [(0,)]
+    (output,) = [event.step_output_data for event in result.all_events if event.is_successful_output]
+    assert output.metadata["documents rows"].value == 3
+    assert removals(damageable) == [], "a fresh cursor does not ask again"
+    assert not tick(damageable).run_requests, "nor are its tables asked for"
+
+
+def test_the_tables_of_a_withdrawn_run_say_so_where_they_were_made_from_it(damageable: Location):
+    seal(damageable, "by-hand")
+    assert damageable.run("export_ranges", FIRST, corpus={}).success
+    for run_id in (RUN, "by-hand"):
+        withdraw(damageable, run_id)
+    for request in removals(damageable):
+        assert launch(damageable, request).success
+    wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey("invoices"), asset_partitions=[FIRST])
+    (record,) = damageable.instance.fetch_observations(wanted, limit=5).records
+    observed = record.asset_observation
+    assert observed is not None and observed.metadata["docgen run"].value == RUN
+
+
+def test_the_rows_of_a_run_that_is_not_withdrawn_stay(made: Location):
+    refused = made.refusal(made.run("remove_run", ops={"remove_one_run": {"config": {"run_id": RUN}}}))
+    assert "is not withdrawn" in refused and f"`docgen withdraw {RUN}`" in refused
+    assert made.query("SELECT count(*) FROM documents") == [(3,)]
 
 
 def unseal(location: Location, left_as: str) -> None:
