@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from docgen_core.errors import UsageError
+from docgen_core.errors import MissingExtra, UsageError
 from docgen_core.export.contract import GoldenSink, Shard
 from docgen_core.export.run import ExportReport, export_run
 
 __all__ = ["SCHEMES", "ExportReport", "GoldenSink", "Shard", "export_run", "open_sink"]
 
-SCHEMES = ("duckdb", "parquet")
+SCHEMES = ("bigquery", "duckdb", "parquet")
 DUCKDB_SUFFIX = ".duckdb"
 
 
@@ -25,8 +26,11 @@ def open_sink(uri: str, client: Any = None) -> GoldenSink:
       one, such as `DuckDBResource.get_connection`.
     - `parquet:///abs/dir`, any other bare path, or `parquet://` before a blob URI
       (`parquet://gs://bucket/dir`). `client` goes to the blob store.
+    - `bigquery://project/dataset?staging=gs://bucket/prefix`, perhaps with `&location=EU`; needs the extra
+      `gcp`. `client` is a `BigQueryClients`. Nothing is asked of the cloud before the first use.
 
-    A bare path is relative to the working directory and made absolute here. Raises `UsageError`.
+    A bare path is relative to the working directory and made absolute here. Raises `UsageError`,
+    and `MissingExtra` where a warehouse's client is not installed.
     """
     scheme, separator, place = uri.partition("://")
     if not separator:
@@ -38,6 +42,8 @@ def open_sink(uri: str, client: Any = None) -> GoldenSink:
         )
     if not place.strip("/ "):
         raise UsageError(f"sink URI {uri!r} names no place; write duckdb:///abs/file.duckdb or parquet:///abs/dir")
+    if scheme == "bigquery":
+        return _open_bigquery(uri, place, client)
     if scheme == "duckdb":
         return _open_duckdb(uri, place, client, bare=not separator)
     return _open_parquet(uri, place, client, bare=not separator)
@@ -64,6 +70,32 @@ def _open_duckdb(uri: str, place: str, client: Any, *, bare: bool) -> GoldenSink
     if not path.is_absolute():
         raise UsageError(f"sink URI {uri!r}: a file is written duckdb:///absolute/path, with three slashes")
     return DuckDBSink(path, client=client, **_limits(uri, query))
+
+
+_PROJECT = re.compile(r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]*")
+_DATASET = re.compile(r"[A-Za-z0-9_]{1,1024}")
+
+
+def _open_bigquery(uri: str, place: str, client: Any) -> GoldenSink:
+    try:
+        from docgen_core.export.bigquery import BigQueryClients, BigQuerySink
+    except ImportError as error:
+        raise MissingExtra(f"sink URI {uri!r}", "gcp") from error
+
+    if client is not None and not isinstance(client, BigQueryClients):
+        raise UsageError(f"sink URI {uri!r}: its client is a BigQueryClients(bigquery, storage)")
+    path, _, query = place.partition("?")
+    project, _, dataset = path.strip("/").partition("/")
+    form = "bigquery://project/dataset?staging=gs://bucket/prefix"
+    if not _PROJECT.fullmatch(project) or not _DATASET.fullmatch(dataset):
+        raise UsageError(f"sink URI {uri!r} names no project and dataset; write {form}")
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := sorted(given.keys() - {"staging", "location"}):
+        raise UsageError(f"sink URI {uri!r}: unknown parameter {unknown[0]!r}; there are staging, location")
+    staging = given.get("staging", "").rstrip("/")
+    if not re.fullmatch("gs://[^/?]+(/[^?]*)?", staging):
+        raise UsageError(f"sink URI {uri!r} needs a bucket to stage shards in; write {form}")
+    return BigQuerySink(project, dataset, staging=staging, location=given.get("location") or None, clients=client)
 
 
 _PARAMETERS: dict[str, tuple[Callable[[str], int | float], str, int, int]] = {

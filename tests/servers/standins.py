@@ -37,14 +37,17 @@ def without(server: str, reason: str) -> NoReturn:
     pytest.skip(text)
 
 
-def installed(requirement: str, *with_it: str) -> Path:
-    """The environment of a server's package, made where there is none: `bin/…` and `lib/…` of it."""
+def installed(requirement: str, *with_it: str, python: str = sys.executable) -> Path:
+    """The environment of a server's package, made where there is none: `bin/…` and `lib/…` of it.
+
+    `python` is a version, such as 3.13, where the package does not run on this one.
+    """
     CACHE.mkdir(parents=True, exist_ok=True)
     place = CACHE / requirement.replace("==", "-")
     with FileLock(f"{place}.lock", timeout=INSTALL_SECONDS):
         if not (place / "complete").exists():
             shutil.rmtree(place, ignore_errors=True)
-            _run(requirement, "venv", "--python", sys.executable, str(place))
+            _run(requirement, "venv", "--python", python, str(place))
             _run(requirement, "pip", "install", "--python", str(place / "bin" / "python"), requirement, *with_it)
             (place / "complete").touch()
     return place
@@ -52,8 +55,14 @@ def installed(requirement: str, *with_it: str) -> Path:
 
 def _run(requirement: str, *command: str) -> None:
     uv = Path(sys.executable).with_name("uv")
+    # What pyenv has installed is not on the path, unless it is the version in use.
+    pythons = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob("versions/*/bin")
+    environment = {**os.environ, "PATH": os.pathsep.join([*map(str, pythons), os.environ.get("PATH", os.defpath)])}
     try:
-        subprocess.run([str(uv), *command, "-q"], capture_output=True, text=True, check=True, timeout=INSTALL_SECONDS)
+        subprocess.run(
+            [str(uv), *command, "-q"],
+            capture_output=True, text=True, check=True, timeout=INSTALL_SECONDS, env=environment,
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
         said = getattr(error, "stderr", None) or error
         without(requirement, f"the package {requirement} cannot be installed: {str(said).strip()[-500:]}")

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from warehouse_servers import BigQueryServer
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.blobs.file import FileBlobStore
@@ -32,6 +33,10 @@ class Place(ABC):
     @abstractmethod
     def read(self, table: str) -> pa.Table:
         """The table with the types that a reader meets."""
+
+    def met(self, schema: pa.Schema) -> list[pa.DataType]:
+        """The declared types as a reader of the place meets them."""
+        return list(schema.types)
 
     @abstractmethod
     def tables(self) -> set[str]:
@@ -68,11 +73,37 @@ class DuckDBPlace(Place):
         return {name for (name,) in found} - {"docgen_exports"}
 
 
+class BigQueryPlace(Place):
+    """A dataset of its own on the session's server; one where nothing is asked of it has made none."""
+
+    def __init__(self, server: BigQueryServer) -> None:
+        self.server, self.dataset, self.client = server, server.new_dataset(), server.client()
+        staging = f"gs://{server.storage.bucket}/{self.dataset}"
+        self.uri = f"bigquery://{server.project}/{self.dataset}?staging={staging}"
+
+    def read(self, table: str) -> pa.Table:
+        found = self.client.query(f"SELECT * FROM `{self.dataset}.{table}`")
+        return found.result().to_arrow(create_bqstorage_client=False)
+
+    def met(self, schema: pa.Schema) -> list[pa.DataType]:
+        """There is one type of integers."""
+        return [pa.int64() if kind == pa.int32() else kind for kind in schema.types]
+
+    def tables(self) -> set[str]:
+        found = {table.table_id for table in self.client.list_tables(self.dataset) if table.table_type == "TABLE"}
+        return {name for name in found if not name.startswith("docgen_")}
+
+
 PLACES: dict[str, type[ParquetPlace] | type[DuckDBPlace]] = {"parquet": ParquetPlace, "duckdb": DuckDBPlace}
 
 
 @pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    if request.param == "bigquery":
+        server: BigQueryServer = request.getfixturevalue("bigquery_local")
+        for name, text in server.environment.items():
+            monkeypatch.setenv(name, text)
+        return BigQueryPlace(server)
     return PLACES[request.param](tmp_path)
 
 

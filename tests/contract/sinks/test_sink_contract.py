@@ -67,7 +67,7 @@ def test_what_is_held_is_counted_and_read_back_as_declared(place: Place, blobs: 
 def test_case_21_types_do_not_depend_on_the_second_shard(place: Place, blobs: BlobStore) -> None:
     seal(blobs, "r1", orders_and_notes("r1", units=1))
     export("r1", blobs, place)
-    assert place.read("orders").schema.types == ORDERS.types
+    assert place.read("orders").schema.types == place.met(ORDERS)
     assert place.read("orders").schema.names == ORDERS.names
 
 
