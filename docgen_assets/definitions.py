@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from docgen_assets.defs import catalogue, checks, exports, jobs, runs, sensors, stuck
+from docgen_assets.defs import catalogue, checks, exports, jobs, runs, schedules, sensors, stuck
 from docgen_assets.resources import Corpus, Stores
 
 defs = dg.Definitions(
@@ -20,8 +20,10 @@ defs = dg.Definitions(
         jobs.resume_run,
         jobs.cancel_run,
         jobs.verify_run,
+        schedules.collect_garbage,
     ],
     sensors=[sensors.root_manifest_sensor, sensors.withdrawn_run_sensor, stuck.stuck_run_sensor],
+    schedules=[schedules.collect_garbage_daily],
     resources={"corpus": Corpus(), "stores": Stores()},
     # Steps only wait and watch: the work is done by worker processes. One process a run is enough, and is what is
     # killed and watched as one.

@@ -4,11 +4,14 @@ Each verifies every range by itself and names the range in what it finds. Nothin
 check to keep the incomplete out: the export verifies the manifest itself.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from docgen_assets.coverage import ASKED, Size, broken_boxes
 from docgen_assets.defs.common import CATALOGUE, GOLDEN_SHARDS, TABLES, ranges_of, table
 from docgen_assets.failures import said_plainly
 from docgen_assets.partitions import SETTINGS, company_ranges
@@ -17,11 +20,17 @@ from docgen_assets.warehouse import broken_rules, opened_sink, session
 from docgen_core.state.budget import in_dollars
 
 if TYPE_CHECKING:
-    from docgen_core.runs.manifest import Texts
+    from docgen_core.runs.manifest import BlobEntry, Root, Texts
     from docgen_core.state.budget import BudgetFigures
 
 _SHOWN = 50
 """Findings that a check lists; the number of all stands beside them."""
+
+SAMPLED_BLOBS = 20
+"""Blobs of a range that are read and hashed each time; `docgen verify --deep` reads all."""
+
+MEASURED_DOCUMENTS = 20
+"""Documents of a range that are opened for the sizes of their pages: those with the lowest digests."""
 
 ROW_COUNT = "row_count_matches_manifest"
 
@@ -33,14 +42,27 @@ RECOMPUTED = ("documents", "invoices", "line_items", "tax_lines")
     asset=GOLDEN_SHARDS,
     name="manifest_complete",
     partitions_def=company_ranges,
-    description="Every part of each range's run is there without a gap, every blob it names is there, and the root "
-    "manifest is the one that the state store's digests give.",
+    description="Every part of each range's run is there without a gap, every blob it names is there in its size, the "
+    "root manifest is the one that the state store's digests give; and of each range a sample of blobs, drawn by the "
+    "root's digest, is read and hashed.",
 )
 def manifest_complete(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores) -> dg.AssetCheckResult:
     """Verify the runs of the chosen ranges."""
+    hashed: dict[str, int] = {}
+    found: dict[str, list[dict[str, object]]] = {}
     with said_plainly(), stores.opened() as here:
-        found = {each.key: list(_damage(corpus.run_id(each), here)) for each in ranges_of(context.partition_keys)}
-    return _report(context, found, "`docgen verify RUN --deep` names each blob: restore it, or withdraw the run")
+        for each in ranges_of(context.partition_keys):
+            found[each.key] = list(_damage(corpus.run_id(each), here))
+            # What the manifests say cannot be sampled where they are not whole themselves.
+            drawn = [] if found[each.key] else _sample(here, here.root(corpus.run_id(each)))
+            found[each.key] += _changed(drawn, here)
+            hashed[each.key] = len(drawn)
+    return _report(
+        context,
+        found,
+        "`docgen verify RUN --deep` names each blob: restore it, or `docgen withdraw RUN`",
+        figures=lambda keys: {"blobs read and hashed": sum(hashed[key] for key in keys)},
+    )
 
 
 def _damage(run_id: str, here: Places) -> Iterator[dict[str, object]]:
@@ -51,6 +73,29 @@ def _damage(run_id: str, here: Places) -> Iterator[dict[str, object]]:
     held, sealed = here.state.run(run_id).root_digest, sealed_digest(here.blobs, run_id)
     if held is None or held != sealed:
         yield {"kind": "mismatch", "key": f"sealed/{run_id}", "detail": f"the store holds {held}, the marker {sealed}"}
+
+
+def _sample(here: Places, root: "Root") -> "list[BlobEntry]":
+    """Some blobs of a run, the same ones for the same root, and none favoured."""
+    from docgen_core.canonical import sha256_hex
+    from docgen_core.runs.manifest import iter_parts
+
+    def drawn(entry: "BlobEntry") -> str:
+        return sha256_hex(f"{root.digest}/{entry.key}".encode())
+
+    return nsmallest(SAMPLED_BLOBS, (blob for part in iter_parts(here.blobs, root) for blob in part.blobs), key=drawn)
+
+
+def _changed(entries: "Iterable[BlobEntry]", here: Places) -> Iterator[dict[str, object]]:
+    """Those whose bytes are not what their part says."""
+    from docgen_core.errors import Damage
+    from docgen_core.runs.manifest import read_blob
+
+    for entry in entries:
+        try:
+            read_blob(here.blobs, entry)
+        except Damage as damage:
+            yield {"kind": "changed", "key": entry.key, "detail": str(damage)}
 
 
 def _damaged_blobs(run_id: str, here: Places, units: Collection[int] | None = None) -> Iterator[dict[str, object]]:
@@ -156,6 +201,48 @@ def golden_arithmetic(context: dg.AssetCheckExecutionContext, corpus: Corpus, st
             with session(sink, corpus.run_id(each), RECOMPUTED) as connection:
                 found[each.key] = broken_rules(connection, corpus.run_id(each))
     return _report(context, found, "the exported rows are not what the documents say: materialise the tables again")
+
+
+@dg.asset_check(
+    asset="field_boxes",
+    name="box_coverage",
+    partitions_def=company_ranges,
+    description="Every exported golden value that a layout has to print has its box, every box says its golden value, "
+    "whole, and stands inside its page. In SQL; the sizes of the pages are those of some documents of each range.",
+)
+def box_coverage(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores: Stores) -> dg.AssetCheckResult:
+    """Ask the exported tables of the chosen ranges for values without a box, and boxes out of place."""
+    found, measured = {}, {}
+    with said_plainly(), stores.opened() as here, opened_sink(stores.sink) as sink:
+        for each in ranges_of(context.partition_keys):
+            run_id = corpus.run_id(each)
+            with session(sink, run_id, ASKED) as connection:
+                drawn = f"SELECT document_id, key, sha256 FROM documents ORDER BY sha256 LIMIT {MEASURED_DOCUMENTS}"
+                pages = dict(_page_sizes(here, connection.execute(drawn).fetchall()))
+                found[each.key] = broken_boxes(connection, run_id, pages)
+            measured[each.key] = len(pages)
+    return _report(
+        context,
+        found,
+        "materialise the tables again; if it stays, `docgen verify RUN --deep` says whether the documents are sound",
+        figures=lambda keys: {"documents whose pages were measured": sum(measured[key] for key in keys)},
+    )
+
+
+def _page_sizes(here: Places, documents: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, list[Size]]]:
+    """The pages of each document in points. A damaged file is for `manifest_complete` to find."""
+    import pypdfium2
+
+    from docgen_core.errors import Damage
+    from docgen_core.runs.manifest import read_checked
+
+    for document_id, key, sha256 in documents:
+        try:
+            file = pypdfium2.PdfDocument(read_checked(here.blobs, key, sha256))
+        except Damage:
+            continue
+        with closing(file):
+            yield document_id, [page.get_size() for page in file]
 
 
 @dg.multi_asset_check(

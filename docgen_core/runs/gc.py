@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import RunIncomplete, RunWithdrawn
-from docgen_core.runs.keys import SEALED, WITHDRAWN, default_prefix, is_attempt, is_name
+from docgen_core.runs.keys import CATALOGUES, SEALED, WITHDRAWN, default_prefix, is_attempt, is_name
 from docgen_core.runs.manifest import iter_parts, read_root
 
 DAY_SECONDS = 86_400.0
@@ -90,6 +90,9 @@ def _marked(blobs: BlobStore, markers: str) -> Iterator[str]:
 
 def _leftovers(blobs: BlobStore) -> Iterator[Garbage]:
     for prefix in _marked(blobs, SEALED):
+        # Only catalogues have attempts: listing ten thousand runs of documents would find none.
+        if not prefix.startswith(f"{CATALOGUES}/"):
+            continue
         attempts = [info for info in blobs.iter_keys(f"{prefix}/") if is_attempt(prefix, info.key)]
         if not attempts:
             continue

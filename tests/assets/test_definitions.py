@@ -39,6 +39,7 @@ SNAPSHOT = {
         "catalogue:ranges_complete",
         "catalogue:texts_accepted",
         "documents:row_count_matches_manifest",
+        "field_boxes:box_coverage",
         "field_boxes:row_count_matches_manifest",
         "golden_shards:manifest_complete",
         "golden_shards:no_run_is_stuck",
@@ -51,6 +52,7 @@ SNAPSHOT = {
     "jobs": [
         "add_workers",
         "cancel_run",
+        "collect_garbage",
         "export_catalogue",
         "export_ranges",
         "export_run",
@@ -61,6 +63,7 @@ SNAPSHOT = {
     ],
     "partitions": ["00000-00003", "00004-00007", "00008-00009"],
     "resources": ["corpus", "stores"],
+    "schedules": {"collect_garbage_daily": ["collect_garbage", "STOPPED"]},
     "sensors": {
         "root_manifest_sensor": ["export_catalogue", "export_ranges", "export_run", "resume_run"],
         "stuck_run_sensor": [],
@@ -84,6 +87,7 @@ def test_the_code_location_offers_exactly_this(defs: dg.Definitions):
         "jobs": sorted(job.name for job in repository.get_all_jobs() if not job.name.startswith("__")),
         "partitions": graph.get(dg.AssetKey("catalogue")).partitions_def.get_partition_keys(),
         "resources": sorted(repository.get_top_level_resources()),
+        "schedules": {each.name: [each.job.name, each.default_status.value] for each in repository.schedule_defs},
         "sensors": {
             sensor.name: sorted(job.name for job in sensor.jobs) if sensor.has_jobs else []
             for sensor in repository.sensor_defs
@@ -120,10 +124,11 @@ def test_a_table_shows_its_columns_with_descriptions_and_where_each_comes_from(d
 
 def test_every_setting_in_the_launchpad_has_a_description(defs: dg.Definitions):
     from docgen_assets.defs.jobs import OneRun, OnRun, Verify
+    from docgen_assets.defs.schedules import Collect
     from docgen_assets.fleet import Workers
     from docgen_assets.resources import Corpus, Stores
 
-    for model in (Workers, OneRun, OnRun, Verify, Corpus, Stores):
+    for model in (Workers, OneRun, OnRun, Verify, Collect, Corpus, Stores):
         undescribed = [name for name, field in model.model_fields.items() if not field.description]
         assert not undescribed, model
 
@@ -135,11 +140,11 @@ def test_no_step_is_retried_since_a_cancellation_would_start_it_again(defs: dg.D
             assert getattr(node, "retry_policy", None) is None, node.name
 
 
-def test_jobs_checks_and_the_sensor_have_descriptions(defs: dg.Definitions):
+def test_jobs_checks_sensors_and_the_schedule_have_descriptions(defs: dg.Definitions):
     repository = defs.get_repository_def()
     for job in repository.get_all_jobs():
         assert job.description or job.name.startswith("__"), job.name
-    assert all(sensor.description for sensor in repository.sensor_defs)
+    assert all(each.description for each in (*repository.sensor_defs, *repository.schedule_defs))
     for key in defs.resolve_asset_graph().asset_check_keys:
         assert defs.resolve_asset_graph().get_check_spec(key).description, key
 

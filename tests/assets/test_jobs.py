@@ -108,3 +108,24 @@ def test_exporting_one_run_puts_its_counts_in_the_metadata(made: Location):
 def test_an_unknown_run_is_refused_by_name_in_one_line(made: Location, job: str, op: str, run_id: str):
     refused = made.refusal(made.run(job, ops=on(run_id, op)))
     assert run_id in refused and "\n" not in refused
+
+
+def test_collecting_says_what_would_go_and_then_what_went_and_why(damageable: Location):
+    blobs = damageable.folder / "blobs"
+    (document,) = list(blobs.rglob("*.pdf"))[:1]
+    withdrawn = blobs / "withdrawn" / RUN
+    withdrawn.parent.mkdir()
+    withdrawn.write_text("withdrawn\n")
+
+    def collected(**config: Any) -> dict[str, Any]:
+        result = damageable.run("collect_garbage", ops={"collect_one_store": {"config": config}})
+        (output,) = [event.step_output_data for event in result.all_events if event.is_successful_output]
+        return {name: value.value for name, value in output.metadata.items()}
+
+    assert collected()["removed"] == 0
+    would = collected(withdrawn=True, dry_run=True)
+    assert document.exists() and would["would be removed"] > 18
+    went = collected(withdrawn=True)
+    assert not document.exists() and withdrawn.exists()
+    assert went["removed"] == would["would be removed"] and went["bytes"] == went["withdrawn, bytes"] > 0
+    assert document.name in str(went["the first"])
