@@ -84,6 +84,10 @@ class Drained:
     items: int
     """Documents or companies."""
     seconds: float
+    units: int = 0
+    """Units of the pools that were not finished before."""
+    progress: tuple[tuple[float, int], ...] = ()
+    """How many of them were done after so many seconds."""
 
 
 def drain(
@@ -116,11 +120,12 @@ def drain(
         context.log.warning(warning)
     before = sum(pool.items_done(state) for pool in left)
     began = time.monotonic()
-    watch(context, left, fleet, workers, state)
+    progress = watch(context, left, fleet, workers, state)
     for pool in left:
         insist(state, pool)
     seconds = time.monotonic() - began
-    return Drained(sum(pool.items_done(state) for pool in left) - before, seconds)
+    units = sum(pool.progress(state).total for pool in left)
+    return Drained(sum(pool.items_done(state) for pool in left) - before, seconds, units, tuple(progress))
 
 
 def watch(
@@ -129,12 +134,17 @@ def watch(
     fleet: Fleet,
     workers: int,
     state: StateStore,
-) -> None:
-    """Start the workers and wait in short sleeps until none is alive; whatever happens, stop them all."""
+) -> list[tuple[float, int]]:
+    """Start the workers and wait in short sleeps until none is alive; whatever happens, stop them all.
+
+    Returns how many units were done after so many seconds, each time that it said so.
+    """
+    began = time.monotonic()
+    progress = [(0.0, _done(pools, state))]
     try:
         fleet.start(workers)
         context.log.info(f"{workers} workers on {', '.join(pool.run_id for pool in pools)}")
-        due = time.monotonic() + REPORT_SECONDS
+        due = began + REPORT_SECONDS
         while fleet.poll():
             time.sleep(POLL_SECONDS)
             if killed := fleet.replace_killed():
@@ -142,9 +152,15 @@ def watch(
             alive = fleet.poll()
             if time.monotonic() >= due:
                 context.log.info(f"{_line(pools, state)}; {alive} workers alive")
+                progress.append((time.monotonic() - began, _done(pools, state)))
                 due = time.monotonic() + REPORT_SECONDS
     finally:
         fleet.stop()
+    return [*progress, (time.monotonic() - began, _done(pools, state))]
+
+
+def _done(pools: Sequence[Pool], state: StateStore) -> int:
+    return sum(pool.progress(state).done for pool in pools)
 
 
 def refuse_closed(state: StateStore, run_id: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
@@ -57,3 +58,17 @@ def table(rows: Sequence[Mapping[str, object]]) -> dg.TableMetadataValue:
     """Rows, at least one, as a table that people read."""
     records = [dg.TableRecord({name: str(value) for name, value in row.items()}) for row in rows]
     return dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name) for name in rows[0]]))
+
+
+def place_of(store: str, key: str) -> dg.MetadataValue[Any]:
+    """A link to what stands under a key of a blob store: a path, or the page of the cloud's console."""
+    scheme, _, place = store.partition("://")
+    match scheme:
+        case "s3":
+            bucket, _, prefix = place.partition("?")[0].partition("/")
+            there = "/".join(part for part in (prefix, key) if part)
+            return dg.MetadataValue.url(f"https://s3.console.aws.amazon.com/s3/buckets/{bucket}?prefix={there}")
+        case "gs":
+            return dg.MetadataValue.url(f"https://console.cloud.google.com/storage/browser/{place}/{key}")
+        case _:
+            return dg.MetadataValue.path(f"{place}/{key}")

@@ -22,6 +22,7 @@ from docgen_assets.defs.common import (
 )
 from docgen_assets.failures import said_plainly
 from docgen_assets.partitions import company_ranges
+from docgen_assets.plots import plots_of
 from docgen_assets.resources import Corpus, Stores
 from docgen_assets.warehouse import opened_sink, preview
 from docgen_core.runs.usage import LLM_USAGE
@@ -94,6 +95,7 @@ def export_catalogue_tables(context: dg.OpExecutionContext, corpus: Corpus, stor
     with said_plainly(), stores.opened() as here, opened_sink(stores.sink) as sink:
         root = here.root(run_id)
         report = export_run(run_id, blobs=here.blobs, sink=sink)
+        plots = plots_of(run_id, here.blobs)
         for table, rows in report.rows.items():
             made = dg.AssetMaterialization(
                 table,
@@ -103,6 +105,7 @@ def export_catalogue_tables(context: dg.OpExecutionContext, corpus: Corpus, stor
                     "docgen run": run_id,
                     ROOT: root.digest,
                     "first rows": preview(sink, table, run_id),
+                    **plots.get(table, {}),
                 },
                 tags={"dagster/data_version": root.digest},
             )
@@ -129,6 +132,7 @@ def golden_tables(
         roots = [here.root(corpus.run_id(each)) for each in ranges]
         reports = [export_run(root.run_id, blobs=here.blobs, sink=sink) for root in roots]
         for companies, root, report in zip(ranges, roots, reports, strict=True):
+            plots = plots_of(root.run_id, here.blobs)
             for table in TABLES:
                 context.add_asset_metadata(
                     {
@@ -137,6 +141,7 @@ def golden_tables(
                         "docgen run": root.run_id,
                         ROOT: root.digest,
                         "first rows": preview(sink, table, root.run_id),
+                        **plots.get(table, {}),
                     },
                     asset_key=table,
                     partition_key=companies.key,

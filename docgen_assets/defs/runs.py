@@ -18,6 +18,7 @@ from docgen_assets.defs.common import (
     RUN_PLAN,
     TABLES,
     TAGS,
+    place_of,
     ranges_of,
     version_of,
 )
@@ -25,9 +26,11 @@ from docgen_assets.drain import Pool, drain
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
 from docgen_assets.partitions import CompanyRange, company_ranges
+from docgen_assets.plots import units_over_time
 from docgen_assets.preview import THUMBNAILS, contact_sheet
 from docgen_assets.resources import Corpus, Places, Stores
 from docgen_core.errors import PlanConflict
+from docgen_core.runs.keys import root_key
 
 if TYPE_CHECKING:
     from docgen_core.blobs.contract import BlobStore
@@ -105,6 +108,7 @@ def launch_drain_workers(context: dg.AssetExecutionContext, config: Workers, cor
                     "documents a second": round(drained.items / drained.seconds, 2),
                     "documents made now": drained.items,
                     "workers": config.workers,
+                    "units over time": units_over_time(drained.progress, drained.units),
                 }
             )
         for companies, root in zip(ranges, roots, strict=True):
@@ -120,6 +124,8 @@ def _described(root: "Root", here: Places) -> dict[str, object]:
         "dagster/uri": f"{here.blobs.uri}/{prefix}",
         "docgen run": root.run_id,
         ROOT: root.digest,
+        "root manifest": place_of(here.blobs.uri, root_key(prefix)),
+        "files": place_of(here.blobs.uri, prefix),
         "documents": root.total_items,
         "units": root.total_units,
         **{f"{table} rows": rows for table, rows in root.rows.items()},
