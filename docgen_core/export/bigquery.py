@@ -33,7 +33,7 @@ from docgen_core.blobs import open_blobs
 from docgen_core.errors import DocgenError, StorageFailed, UsageError
 from docgen_core.export import bigquery_tables as tables
 from docgen_core.export.bigquery_errors import CLIENT_ERRORS, is_absent, is_conflict, told
-from docgen_core.export.bigquery_tables import EXPORTS, TURNS, VALUES_VIEW, Incoming
+from docgen_core.export.bigquery_tables import EXPORTS, TURNS, VALUES_VIEW, Held, Incoming
 from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard
 from docgen_core.export.reader import read_ahead
 
@@ -145,7 +145,6 @@ class BigQuerySink(GoldenSink):
                     )
             for table in replacement.tables:
                 self._make(table)
-            self._make_books()
             self._replace(replacement.run_id, replacement.root_sha256, replacement.tables)
         self.abort()
 
@@ -179,9 +178,10 @@ class BigQuerySink(GoldenSink):
     def fetch(self, table: str, run_id: str, *, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
         """The rows page by page, of a limited fetch the first by the key; else in no order."""
         with self._errors_told():
-            schema = self._held(run_id).get(table)
-            if schema is None:
+            held = (self._held(run_id) or {}).get(table)
+            if held is None:
                 raise StorageFailed(f"{self._place} holds no table {table!r} of run {run_id!r}; export it first")
+            schema = held.schema
             yield pa.RecordBatch.from_pylist([], schema)
             found = self._query(tables.rows_query(self._dataset, table, schema, limit), run=run_id)
             # Without its own client for the Storage API, the rows come by pages of the ordinary one.
@@ -259,17 +259,15 @@ class BigQuerySink(GoldenSink):
         )
         return job.result(page_size=BATCH_ROWS, retry=self._retry)
 
-    def _held(self, run_id: str) -> Mapping[str, pa.Schema]:
-        """Tables that hold the run, with the columns they were declared with."""
+    def _held(self, run_id: str) -> Mapping[str, Held] | None:
+        """Tables that hold the run; None where nothing was ever exported to the dataset."""
         try:
-            found = self._query(
-                f"SELECT table_name, arrow_schema FROM `{self._name(EXPORTS)}` WHERE run_id = @run", run=run_id
-            )
-            return {row.table_name: tables.unpacked(row.arrow_schema) for row in found}
+            found = self._query(tables.held_query(self._dataset), run=run_id)
         except NotFound as error:
             if is_absent(error, "table"):
-                return {}
+                return None
             raise
+        return {row.table_name: Held(row.row_count, tables.unpacked(row.arrow_schema)) for row in found}
 
     def _replace(self, run_id: str, root_sha256: str, incoming: Sequence[Incoming]) -> None:
         """Run the transaction until no other one is in its way."""
@@ -283,6 +281,8 @@ class BigQuerySink(GoldenSink):
         for attempt in attempts:
             with attempt:
                 held = self._held(run_id)
+                if held is None:
+                    held = self._make_books()
                 script = tables.replacing_script(self._dataset, held, incoming)
                 self._query(script, run=run_id, root=root_sha256, held=tables.listed(held), **schemas)
 
@@ -358,13 +358,13 @@ class BigQuerySink(GoldenSink):
             ]
             self._bigquery.update_table(found, ["schema"], retry=self._retry)
 
-    def _make_books(self) -> None:
-        if self._found(EXPORTS) is not None:
-            return
+    def _make_books(self) -> Mapping[str, Held]:
+        """The tables that say what is held, which is nothing."""
         self._query(f"CREATE TABLE IF NOT EXISTS `{self._name(TURNS)}` AS SELECT 0 AS turn")
         books = bigquery.Table(self._name(EXPORTS), schema=tables.EXPORTS_SCHEMA)
         books.description, books.labels = "Runs that are held, a row for each of their tables.", LABELS
         self._bigquery.create_table(books, exists_ok=True, retry=self._retry)
+        return {}
 
     def _sweep(self, replacement: _Replacement) -> None:
         """Delete the blobs of this export, and those of the run that are older than `STAGED_HOURS`."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from google.cloud.bigquery import SchemaField
@@ -20,7 +20,9 @@ from docgen_core.errors import UsageError
 EXPORTS = "docgen_exports"
 """A row for each run and table that are held. Only tables named there are ever deleted from."""
 TURNS = "docgen_turns"
-"""One row, updated by each replacement, so that two at once always conflict, whatever else they touch."""
+"""One row, updated by each first export of a run. Inserts alone never conflict, so two at once would both go through.
+
+Where a run is held already, deleting its rows from `EXPORTS` does as much."""
 STAGING = "docgen_staging_"
 """Prefix of the tables that a replacement is loaded into; they expire by themselves."""
 BOXES, VALUES_VIEW = "field_boxes", "golden_values"
@@ -73,6 +75,13 @@ class Incoming:
     """The table that is there already, as the client gives it."""
     uris: list[str] = field(default_factory=list)
     rows: int = 0
+
+
+class Held(NamedTuple):
+    """A table that holds a run: how many rows, of which declared columns."""
+
+    rows: int
+    schema: pa.Schema
 
 
 def columns(table: str, schema: pa.Schema) -> tuple[SchemaField, ...]:
@@ -128,24 +137,26 @@ def unpacked(text: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
-def listed(held: Iterable[str]) -> str:
-    """Held tables as the scripts compare them."""
-    return ",".join(sorted(held))
+def listed(held: Mapping[str, Held]) -> str:
+    """What is held, as the script compares it."""
+    return ",".join(f"{table}={held[table].rows}" for table in sorted(held))
 
 
-def replacing_script(dataset: str, held: Iterable[str], incoming: Sequence[Incoming]) -> str:
+def replacing_script(dataset: str, held: Mapping[str, Held], incoming: Sequence[Incoming]) -> str:
     """One transaction: the run's rows out of the tables held, those of the staging tables in.
 
     Parameters: `run`, `root`, `held` (of `listed`), and for the nth table `schema_n`. It fails with
     `CHANGED_MEANWHILE` where the run is no longer held as `held` says. Without tables it only removes.
+    A table that a run is new to sees no DELETE: that would be billed as a read of all of it.
     """
     path = f"`{dataset}.{{}}`".format
-    out = [*sorted(held), EXPORTS] if held else []
+    out = [*(table for table in sorted(held) if held[table].rows), EXPORTS] if held else []
     statements = [
         "BEGIN TRANSACTION",
-        f"UPDATE {path(TURNS)} SET turn = turn + 1 WHERE TRUE",
-        f"IF IFNULL((SELECT STRING_AGG(table_name, ',' ORDER BY table_name) FROM {path(EXPORTS)} "
-        f"WHERE run_id = @run), '') != @held THEN RAISE USING MESSAGE = '{CHANGED_MEANWHILE}'; END IF",
+        *([] if held else [f"UPDATE {path(TURNS)} SET turn = turn + 1 WHERE TRUE"]),
+        "IF IFNULL((SELECT STRING_AGG(CONCAT(table_name, '=', CAST(row_count AS STRING)), ',' ORDER BY table_name) "
+        f"FROM {path(EXPORTS)} WHERE run_id = @run), '') != @held "
+        f"THEN RAISE USING MESSAGE = '{CHANGED_MEANWHILE}'; END IF",
         *(f"DELETE FROM {path(table)} WHERE run_id = @run" for table in out),
         *(_insertion(path, table) for table in incoming if table.rows),
     ]
@@ -159,12 +170,17 @@ def replacing_script(dataset: str, held: Iterable[str], incoming: Sequence[Incom
     return ";\n".join([*statements, "COMMIT TRANSACTION"]) + ";"
 
 
-def _insertion(path: object, table: Incoming) -> str:
+def _insertion(path: Callable[[str], str], table: Incoming) -> str:
     names = ", ".join(f"`{column.name}`" for column in table.columns)
-    return f"INSERT INTO {path(table.name)} ({names}) SELECT {names} FROM {path(table.staging)}"  # type: ignore[operator]
+    return f"INSERT INTO {path(table.name)} ({names}) SELECT {names} FROM {path(table.staging)}"
 
 
-def counting_query(dataset: str, held: Mapping[str, object]) -> str:
+def held_query(dataset: str) -> str:
+    """What is held of the run; parameter `run`."""
+    return f"SELECT table_name, row_count, arrow_schema FROM `{dataset}.{EXPORTS}` WHERE run_id = @run"
+
+
+def counting_query(dataset: str, held: Iterable[str]) -> str:
     """Rows of the run by table; parameter `run`."""
     return " UNION ALL ".join(
         f"SELECT '{table}' AS table_name, COUNT(*) AS row_count FROM `{dataset}.{table}` WHERE run_id = @run"

@@ -31,6 +31,7 @@ class BigQueryServer:
     storage: BlobServer
     project: str = PROJECT
     _names: Iterator[int] = field(default_factory=itertools.count)
+    _unused: list[str] = field(default_factory=list)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -43,9 +44,22 @@ class BigQueryServer:
 
     def new_dataset(self) -> str:
         """The name of an empty dataset of the caller's own."""
+        if self._unused:
+            return self._unused.pop()
         name = f"tables_{next(self._names)}"
         self.client().create_dataset(name)
         return name
+
+    def forget(self, dataset: str) -> None:
+        """Delete it and all results of queries: the server looks through all that there is at each request."""
+        client = self.client()
+        if not list(client.list_tables(dataset)):
+            self._unused.append(dataset)
+            return
+        client.delete_dataset(dataset, delete_contents=True, not_found_ok=True)
+        for job in list(client.list_jobs()):
+            if job.job_type == "query":
+                client.delete_job_metadata(job)
 
 
 def _answers(port: int) -> bool:

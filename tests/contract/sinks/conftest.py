@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ class Place(ABC):
     """A sink, and an outsider's look at what it holds."""
 
     uri: str
+    repeated = 4
+    """How often an export is repeated where the number decides nothing."""
 
     def open(self) -> GoldenSink:
         return open_sink(self.uri)
@@ -39,6 +42,10 @@ class Place(ABC):
         return list(schema.types)
 
     @abstractmethod
+    def block(self) -> str:
+        """Make the place one that cannot be written; returns what its error names."""
+
+    @abstractmethod
     def tables(self) -> set[str]:
         """Tables there are."""
 
@@ -51,6 +58,11 @@ class ParquetPlace(Place):
     def read(self, table: str) -> pa.Table:
         files = sorted((self.folder / table).rglob("*.parquet"))
         return pa.concat_tables(pq.read_table(file, partitioning=None) for file in files)
+
+    def block(self) -> str:
+        self.folder.mkdir()
+        (self.folder / ".tmp").write_text("a file where a folder belongs")
+        return str(self.folder)
 
     def tables(self) -> set[str]:
         return {path.relative_to(self.folder).parts[0] for path in self.folder.rglob("*.parquet")}
@@ -65,6 +77,10 @@ class DuckDBPlace(Place):
         with duckdb.connect(str(self.file), read_only=True) as connection:
             return connection.sql(f"SELECT * FROM {table}").to_arrow_table()
 
+    def block(self) -> str:
+        self.file.with_name(f"{self.file.name}.lock").mkdir()
+        return str(self.file)
+
     def tables(self) -> set[str]:
         if not self.file.exists():
             return set()
@@ -74,7 +90,9 @@ class DuckDBPlace(Place):
 
 
 class BigQueryPlace(Place):
-    """A dataset of its own on the session's server; one where nothing is asked of it has made none."""
+    """A dataset of its own on the session's server."""
+
+    repeated = 2
 
     def __init__(self, server: BigQueryServer) -> None:
         self.server, self.dataset, self.client = server, server.new_dataset(), server.client()
@@ -89,6 +107,11 @@ class BigQueryPlace(Place):
         """There is one type of integers."""
         return [pa.int64() if kind == pa.int32() else kind for kind in schema.types]
 
+    def block(self) -> str:
+        # A view stands where a table belongs.
+        self.client.query(f"CREATE VIEW `{self.dataset}.orders` AS SELECT 1 AS one").result()
+        return self.dataset
+
     def tables(self) -> set[str]:
         found = {table.table_id for table in self.client.list_tables(self.dataset) if table.table_type == "TABLE"}
         return {name for name in found if not name.startswith("docgen_")}
@@ -97,14 +120,20 @@ class BigQueryPlace(Place):
 PLACES: dict[str, type[ParquetPlace] | type[DuckDBPlace]] = {"parquet": ParquetPlace, "duckdb": DuckDBPlace}
 
 
-@pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+@pytest.fixture(params=[*PLACES, "bigquery"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "bigquery":
-        server: BigQueryServer = request.getfixturevalue("bigquery_local")
-        for name, text in server.environment.items():
-            monkeypatch.setenv(name, text)
-        return BigQueryPlace(server)
+        return request.getfixturevalue("bigquery_place")
     return PLACES[request.param](tmp_path)
+
+
+@pytest.fixture
+def bigquery_place(bigquery_local: BigQueryServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[BigQueryPlace]:
+    for name, text in bigquery_local.environment.items():
+        monkeypatch.setenv(name, text)
+    place = BigQueryPlace(bigquery_local)
+    yield place
+    bigquery_local.forget(place.dataset)
 
 
 @pytest.fixture
