@@ -40,8 +40,23 @@ def sink_client(uri: str) -> Iterator[Any]:
         case "parquet":
             with blob_client(uri.removeprefix("parquet://")) as client:
                 yield client
+        case "bigquery":
+            with _bigquery(uri) as clients:
+                yield clients
         case _:
             yield None
+
+
+@contextmanager
+def _bigquery(uri: str) -> Iterator[Any]:
+    with _extra(uri, "gcp"):
+        from dagster_gcp import BigQueryResource
+
+        from docgen_core.export.bigquery import BigQueryClients
+    project = urlsplit(uri).netloc
+    resource = BigQueryResource(project=project, location=_option(uri, "location"))
+    with resource.get_client() as bigquery, _gcs(uri, project) as storage, closing(bigquery):
+        yield BigQueryClients(bigquery=bigquery, storage=storage)
 
 
 @contextmanager

@@ -8,10 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 import dagster as dg
 
-from docgen_core.errors import DocgenError
+from docgen_core.errors import DocgenError, UsageError
+
+
+class Bounded(dg.Config):
+    """A step's configuration whose numbers have bounds that the step itself checks.
+
+    A bound on the field would be met while Dagster maps a graph's configuration, or builds its
+    objects, and shown as an error of the code location with its stack.
+    """
+
+    bounds: ClassVar[dict[str, tuple[int, int]]] = {}
+    """By field, its least and greatest value."""
+
+    def check(self) -> None:
+        """Raise `UsageError` for the first number that is out of bounds."""
+        for name, (least, greatest) in self.bounds.items():
+            if not least <= (value := getattr(self, name)) <= greatest:
+                raise UsageError(f"{name} {value}: give a whole number from {least} to {greatest}")
 
 
 @contextmanager

@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from enum import Enum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-import dagster as dg
 from pydantic import Field
+
+from docgen_assets.failures import Bounded
 
 
 class FleetKind(Enum):
@@ -37,13 +38,13 @@ class Fleet(Protocol):
         """Ask all to hand their leases back, wait a grace, then kill. Safe to call again."""
 
 
-class Workers(dg.Config):
+class Workers(Bounded):
     """How the documents are made; never which bytes they have."""
+
+    bounds: ClassVar[dict[str, tuple[int, int]]] = {"workers": (1, 512)}
 
     workers: int = Field(
         default=4,
-        ge=1,
-        le=512,
         description="Worker processes to start. They pull units of work from the state store; two or three units "
         "a worker is right. On this machine one a core is plenty.",
     )

@@ -1,7 +1,7 @@
 """The asset `catalogue`: the companies of a range and what they sell, a unit of one catalogue version."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import dagster as dg
 from pydantic import Field
@@ -24,9 +24,13 @@ NOT_KNOWN = "not known: a model has no price"
 class CatalogueWorkers(Workers):
     """How the ranges of the catalogue are made. Without a language model one takes about a second."""
 
-    workers: int = Field(
-        default=1, ge=1, le=512, description="Worker processes to start. One is enough without a language model."
-    )
+    bounds: ClassVar[dict[str, tuple[int, int]]] = {
+        **Workers.bounds,
+        "concurrency": (1, 1_000),
+        "max_rejected_percent": (0, 100),
+    }
+
+    workers: int = Field(default=1, description="Worker processes to start. One is enough without a language model.")
     mix: str | None = Field(
         default=SETTINGS.mix,
         description="Language models that write the descriptions: a mix file, or cheap, balanced, best (DOCGEN_MIX). "
@@ -39,14 +43,10 @@ class CatalogueWorkers(Workers):
     )
     concurrency: int = Field(
         default=SETTINGS.concurrency,
-        ge=1,
-        le=1_000,
         description="Calls of language models at once, in each worker (DOCGEN_CONCURRENCY).",
     )
     max_rejected_percent: int = Field(
         default=SETTINGS.max_rejected_percent,
-        ge=0,
-        le=100,
         description="A range fails when more of its models' texts are turned down (DOCGEN_MAX_REJECTED_PERCENT).",
     )
 
@@ -67,6 +67,7 @@ def launch_catalogue_workers(
     ranges = ranges_of(context.partition_keys)
     units = tuple(each.unit for each in ranges)
     with said_plainly(), stores.opened() as here:
+        config.check()
         mix = load_mix(config.mix) if config.mix else None
         if mix:
             mix.require_keys()  # as its workers will have to, each in its own log only

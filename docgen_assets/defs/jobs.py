@@ -140,6 +140,7 @@ def remove_run() -> None:
 def add_drain_workers(context: dg.OpExecutionContext, config: OnRun, stores: Stores) -> None:
     """Put workers on a run; whoever drains it seals it."""
     with said_plainly(), stores.opened() as here:
+        config.check()
         refuse_closed(here.state, config.run_id)
         command = work_command([config.run_id], state=here.state.uri, blobs=here.blobs.uri)
         pool = Pool(config.run_id)
@@ -163,6 +164,7 @@ def reopen_and_drain(context: dg.OpExecutionContext, config: OnRun, stores: Stor
     from docgen_core.runs.manifest import refuse_withdrawn
 
     with said_plainly(), stores.opened() as here:
+        config.check()
         here.state.run(config.run_id)
         refuse_withdrawn(here.blobs, config.run_id)
         reopened = reopen_run(here.state, config.run_id)

@@ -98,6 +98,7 @@ def launch_drain_workers(context: dg.AssetExecutionContext, config: Workers, cor
     """Drain the runs of the chosen ranges; fail before anything incomplete counts as materialised."""
     ranges = ranges_of(context.partition_keys)
     with said_plainly(), stores.opened() as here:
+        config.check()
         pools = [Pool(corpus.run_id(each)) for each in ranges]
         command = work_command([pool.run_id for pool in pools], state=here.state.uri, blobs=here.blobs.uri)
         drained = drain(context, pools, open_fleet(config.fleet, command), config.workers, here)

@@ -5,11 +5,13 @@ thing that deletes, from a store that several installations may share, so the fi
 run by hand: the job collect_garbage with `dry_run`.
 """
 
+from typing import ClassVar
+
 import dagster as dg
 from pydantic import Field
 
 from docgen_assets.defs.common import table
-from docgen_assets.failures import said_plainly
+from docgen_assets.failures import Bounded, said_plainly
 from docgen_assets.resources import Stores
 
 _LISTED = 50
@@ -19,11 +21,13 @@ AT_NIGHT = "30 3 * * *"
 """Every day at half past three, UTC."""
 
 
-class Collect(dg.Config):
+class Collect(Bounded):
     """What counts as garbage."""
 
+    bounds: ClassVar[dict[str, tuple[int, int]]] = {"older_than_hours": (1, 100_000)}
+
     older_than_hours: int = Field(
-        default=24, ge=1, description="Only unfinished uploads and temporary files at least this old: no worker's own."
+        default=24, description="Only unfinished uploads and temporary files at least this old: no worker's own."
     )
     withdrawn: bool = Field(
         default=False, description="Also every blob of withdrawn runs. They cannot be had back; their tombstones stay."
@@ -41,6 +45,7 @@ def collect_one_store(context: dg.OpExecutionContext, config: Collect, stores: S
     from docgen_core.runs.gc import collect
 
     with said_plainly(), stores.opened() as here:
+        config.check()
         collected = collect(
             here.blobs,
             older_than_seconds=config.older_than_hours * 3600.0,

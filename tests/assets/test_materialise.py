@@ -133,6 +133,13 @@ def test_a_wrong_setting_is_refused_in_one_line_that_names_it(made: Location, se
     assert "\n" not in refused
 
 
+def test_a_number_of_workers_out_of_bounds_is_refused_by_its_step(planned: Location):
+    result = planned.run(
+        "generate_corpus", FIRST, ops={"golden_shards": {"config": {"workers": 0}}}, selection=["golden_shards"]
+    )
+    assert planned.refusal(result) == "workers 0: give a whole number from 1 to 512"
+
+
 def test_a_paused_run_is_not_materialised_and_a_cancelled_one_never(planned: Location):
     from docgen_core.state import open_state
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(900)
 
 RANGE = "00008-00011"
+DOCUMENTS = 60
+"""So many units that their progress is told before the last is done."""
 PATIENCE_MS = 240_000
 
 
@@ -50,12 +52,8 @@ def overwrite(launchpad: Locator, setting: str, value: str) -> None:
     launchpad.page.keyboard.type(value)
 
 
-def test_a_corpus_is_generated_from_the_launchpad_by_clicks(
-    deployment: Deployment,
-    page: Page,
-    keep: Callable[[Page, str], None],
-    rows: Callable[[str], list[tuple[Any, ...]]],
-):
+def open_launchpad(deployment: Deployment, page: Page) -> Locator:
+    """The Launchpad of `generate_corpus`, by clicks from the front page."""
     page.goto(deployment.url)
     page.get_by_text("Jobs", exact=True).first.click()
     page.get_by_role("link", name="generate_corpus").first.click()
@@ -63,22 +61,51 @@ def test_a_corpus_is_generated_from_the_launchpad_by_clicks(
     materialize.wait_for()
     materialize.locator("xpath=following::button[1]").click()
     page.get_by_role("menuitem", name="Open launchpad").click()
-
     launchpad = page.get_by_role("dialog")
     launchpad.get_by_text("documents_per_range").first.wait_for()
-    overwrite(launchpad, "documents_per_range", "3")
-    overwrite(launchpad, "name", "clicked")
     launchpad.get_by_placeholder("Partition").click()
     page.get_by_text(RANGE, exact=True).last.click()
+    return launchpad
+
+
+def test_a_wrong_value_is_refused_in_one_line_wherever_it_is_seen(
+    deployment: Deployment, page: Page, keep: Callable[[Page, str], None]
+):
+    """What has the wrong type, by the Launchpad before anything starts; what docgen knows better, by the step."""
+    launchpad = open_launchpad(deployment, page)
+    overwrite(launchpad, "documents_per_range", "many")
+    launchpad.get_by_text("documents_per_range").last.wait_for()
+    launchpad.get_by_text("Invalid scalar", exact=False).first.wait_for()
+    keep(page, "launchpad-refuses")
+    overwrite(launchpad, "documents_per_range", "0")
+    launchpad.get_by_text("No errors").wait_for()
+    launchpad.get_by_text("Materialize", exact=True).last.click()
+    page.wait_for_url("**/runs/*")
+    page.get_by_text("Failure", exact=True).first.wait_for()
+    page.get_by_text("documents 0: give a whole number", exact=False).first.wait_for()
+    keep(page, "run-refused")
+
+
+def test_a_corpus_is_generated_from_the_launchpad_by_clicks(
+    deployment: Deployment,
+    page: Page,
+    keep: Callable[[Page, str], None],
+    rows: Callable[[str], list[tuple[Any, ...]]],
+):
+    launchpad = open_launchpad(deployment, page)
+    overwrite(launchpad, "documents_per_range", str(DOCUMENTS))
+    overwrite(launchpad, "name", "clicked")
     launchpad.get_by_text("No errors").wait_for()
     keep(page, "launchpad")
     launchpad.get_by_text("Materialize", exact=True).last.click()
 
     page.wait_for_url("**/runs/*")
+    page.get_by_text(f"of {DOCUMENTS} units done", exact=False).first.wait_for()
+    keep(page, "progress")
     page.get_by_text("Success", exact=True).first.wait_for()
     keep(page, "run")
     assert rows(f"SELECT run_id, count(*) FROM documents WHERE run_id = 'clicked-{RANGE}' GROUP BY run_id") == [
-        (f"clicked-{RANGE}", 3)
+        (f"clicked-{RANGE}", DOCUMENTS)
     ]
 
 
