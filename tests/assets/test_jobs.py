@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -35,8 +36,12 @@ def test_more_workers_drain_and_seal_a_run_that_others_planned(planned: Location
     assert state_of(planned) is RunState.COMPLETED
 
 
-def test_a_paused_run_takes_no_more_workers_until_it_is_resumed(planned: Location):
+def test_a_paused_run_whose_workers_were_killed_takes_no_more_until_it_is_resumed(planned: Location):
     store = open_state(planned.stores["state"])
+    assert store.claim_next_unit(RUN, "killed-minus-nine").leases
+    with sqlite3.connect(planned.folder / "state.db") as database:
+        # Its lease has ended, as that of any killed worker does when nobody renews it.
+        database.execute("UPDATE units SET lease_expires_at = 1 WHERE run_id = ?", [RUN])
     store.pause(RUN)
     store.close()
     assert "is paused" in planned.refusal(planned.run("add_workers", ops=on(RUN, "add_drain_workers", workers=1)))
