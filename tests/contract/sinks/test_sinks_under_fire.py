@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from export_processes import EXPORT, end, start
 from fabricated_run import orders_and_notes, seal
 
 from docgen_core.blobs.contract import BlobStore
@@ -16,18 +15,6 @@ from docgen_core.export import export_run
 
 if TYPE_CHECKING:
     from conftest import Place
-
-EXPORT = """
-import sys
-from contextlib import closing
-from docgen_core.blobs import open_blobs
-from docgen_core.export import export_run, open_sink
-
-blobs, sink, run_id, times = sys.argv[1:]
-for _ in range(int(times)):
-    with closing(open_sink(sink)) as target:
-        export_run(run_id, blobs=open_blobs(blobs), sink=target)
-"""
 
 EXPORT_AND_DIE_BEFORE_PUBLISHING = """
 import os, signal, sys
@@ -52,16 +39,6 @@ sink = open_sink(uri)
 sink.register = lambda: os.kill(os.getpid(), signal.SIGKILL)
 export_run(run_id, blobs=open_blobs(blobs), sink=sink)
 """
-
-
-def start(script: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", script, *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-
-
-def end(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, errors = process.communicate(timeout=120)
-    return process.returncode, errors
 
 
 def test_three_processes_two_runs_many_times(place: Place, blobs: BlobStore) -> None:
