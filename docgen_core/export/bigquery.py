@@ -200,7 +200,7 @@ class BigQuerySink(GoldenSink):
             view.description, view.labels = "Each printed value once, for scoring by one join.", LABELS
             found = self._found(VALUES_VIEW)
             if found is None:
-                self._bigquery.create_table(view, exists_ok=True, retry=self._retry)
+                self._create(view)
             elif found.table_type != "VIEW":
                 raise UsageError(f"{self._place}: there is a table {VALUES_VIEW!r}, where a view belongs; rename it")
             elif found.view_query != view.view_query:
@@ -272,26 +272,36 @@ class BigQuerySink(GoldenSink):
     def _replace(self, run_id: str, root_sha256: str, incoming: Sequence[Incoming]) -> None:
         """Run the transaction until no other one is in its way."""
         schemas = {f"schema_{place}": tables.packed(table.schema) for place, table in enumerate(incoming)}
+
+        def once() -> None:
+            held = self._held(run_id)
+            if held is None:
+                held = self._make_books()
+            script = tables.replacing_script(self._dataset, held, incoming)
+            self._query(script, run=run_id, root=root_sha256, held=tables.listed(held), **schemas)
+
+        self._patiently(once)
+
+    def _create(self, table: Any) -> None:
+        """Make a table or a view, unless another export has made it."""
+        self._patiently(lambda: self._bigquery.create_table(table, exists_ok=True, retry=self._retry))
+
+    def _patiently(self, act: Callable[[], object]) -> None:
+        """Do it until no other export's change is in its way."""
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(is_conflict),
             stop=tenacity.stop_after_delay(self._peer_wait_seconds),
             wait=tenacity.wait_random_exponential(multiplier=0.5, max=20),
             reraise=True,
         )
-        for attempt in attempts:
-            with attempt:
-                held = self._held(run_id)
-                if held is None:
-                    held = self._make_books()
-                script = tables.replacing_script(self._dataset, held, incoming)
-                self._query(script, run=run_id, root=root_sha256, held=tables.listed(held), **schemas)
+        attempts(act)
 
     def _loading(self, replacement: _Replacement, table: Incoming) -> list[Any]:
         """The jobs that load a table, under way: one for each `URIS_PER_JOB` shards."""
         staging = bigquery.Table(self._name(table.staging), schema=table.columns)
         staging.expires = self._now() + timedelta(hours=STAGED_HOURS)
         staging.description, staging.labels = f"Rows of run {replacement.run_id} on their way.", LABELS
-        self._bigquery.create_table(staging, exists_ok=True, retry=self._retry)
+        self._create(staging)
         config = bigquery.LoadJobConfig(
             source_format=bigquery.SourceFormat.PARQUET,
             schema=table.columns,
@@ -349,7 +359,7 @@ class BigQuerySink(GoldenSink):
                 f"Golden table of docgen's runs: {table.name}. A run is replaced whole.",
                 LABELS,
             )
-            self._bigquery.create_table(made, exists_ok=True, retry=self._retry)
+            self._create(made)
         elif [column.description for column in found.schema] != [column.description for column in table.columns]:
             texts = {column.name: column.description for column in table.columns}
             found.schema = [
@@ -363,7 +373,7 @@ class BigQuerySink(GoldenSink):
         self._query(f"CREATE TABLE IF NOT EXISTS `{self._name(TURNS)}` AS SELECT 0 AS turn")
         books = bigquery.Table(self._name(EXPORTS), schema=tables.EXPORTS_SCHEMA)
         books.description, books.labels = "Runs that are held, a row for each of their tables.", LABELS
-        self._bigquery.create_table(books, exists_ok=True, retry=self._retry)
+        self._create(books)
         return {}
 
     def _sweep(self, replacement: _Replacement) -> None:

@@ -50,14 +50,14 @@ def told(error: Exception, place: str, location: str | None) -> DocgenError:
         cause = error.cause if isinstance(error, RetryError) and error.cause else error
         if isinstance(cause, GoogleAPICallError):
             return _answered(cause, place, location)
-        return StorageFailed(f"{place}: BigQuery is out of reach ({one_line(cause)}); nothing was changed; try again")
+        return StorageFailed(f"{place}: BigQuery is out of reach ({one_line(cause)}); try again when it is not")
     if isinstance(error, GoogleAuthError):
         return UsageError(
             f"{place}: {one_line(error)}; log in (gcloud auth application-default login), or name credentials"
         )
     if isinstance(error, GoogleAPICallError):
         return _answered(error, place, location)
-    return StorageFailed(f"{place}: {one_line(error)}; nothing was changed")
+    return StorageFailed(f"{place}: {one_line(error)}")
 
 
 def _answered(error: GoogleAPICallError, place: str, location: str | None) -> DocgenError:
@@ -87,4 +87,7 @@ def _answered(error: GoogleAPICallError, place: str, location: str | None) -> Do
         return UsageError(f"{place}: BigQuery does not accept these credentials; log in again, or correct them")
     if error.code == 403:
         return StorageFailed(f"{place}: not allowed ({words}); docs/permissions.md lists what is needed")
-    return StorageFailed(f"{place}: {words}; nothing was changed")
+    # After a failure of the server's own, whether a transaction was committed is not known; a repeated export mends it.
+    return StorageFailed(
+        f"{place}: {words}; " + ("export again" if (error.code or 0) >= 500 else "nothing was changed")
+    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import requests
 from blob_servers import BlobServer
+from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
 from standins import free_ports, installed, running
@@ -91,4 +93,14 @@ def bigquery_local(gcs_fake: BlobServer, tmp_path_factory: pytest.TempPathFactor
     ]
     environment = {**gcs_fake.environment, "HOME": str(folder)}
     with running(LOCAL_BIGQUERY, command, folder, lambda: _answers(port), environment):
-        yield BigQueryServer(port, gcs_fake)
+        server = BigQueryServer(port, gcs_fake)
+        _shown_the_bucket(server)
+        yield server
+
+
+def _shown_the_bucket(server: BigQueryServer) -> None:
+    """Let it make its secret for Cloud Storage, which two first loads at once would both try to make."""
+    client, dataset = server.client(), server.new_dataset()
+    with suppress(GoogleAPICallError):
+        client.load_table_from_uri(f"gs://{server.storage.bucket}/none", f"{dataset}.none").result()
+    server.forget(dataset)

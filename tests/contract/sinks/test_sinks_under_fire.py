@@ -46,7 +46,8 @@ def test_three_processes_two_runs_many_times(place: Place, blobs: BlobStore) -> 
         seal(blobs, run_id, orders_and_notes(run_id, units=5))
     times = str(place.repeated)
     processes = [start(EXPORT, blobs.uri, place.uri, run_id, times) for run_id in ("r1", "r2", "r1")]
-    assert [end(process) for process in processes] == [(0, "")] * 3
+    ended = [end(process) for process in processes]
+    assert ended == [(0, "")] * 3, "\n".join(errors for _, errors in ended)
     assert [row["run_id"] for row in place.rows("orders")] == ["r1"] * 5 + ["r2"] * 5
 
 
