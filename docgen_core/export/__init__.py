@@ -14,7 +14,7 @@ from docgen_core.export.run import ExportReport, export_run
 
 __all__ = ["SCHEMES", "ExportReport", "GoldenSink", "Shard", "export_run", "open_sink"]
 
-SCHEMES = ("bigquery", "duckdb", "parquet")
+SCHEMES = ("athena", "bigquery", "duckdb", "parquet")
 DUCKDB_SUFFIX = ".duckdb"
 
 
@@ -28,6 +28,8 @@ def open_sink(uri: str, client: Any = None) -> GoldenSink:
       (`parquet://gs://bucket/dir`). `client` goes to the blob store.
     - `bigquery://project/dataset?staging=gs://bucket/prefix`, perhaps with `&location=EU`; needs the extra
       `gcp`. `client` is a `BigQueryClients`. Nothing is asked of the cloud before the first use.
+    - `athena://database?output=s3://bucket/prefix`, perhaps with `&workgroup=…` and `&region=…`; needs the extra
+      `aws`. `client` is an `AthenaClients`. Nothing is asked of the cloud before the first use.
 
     A bare path is relative to the working directory and made absolute here. Raises `UsageError`,
     and `MissingExtra` where a warehouse's client is not installed.
@@ -42,6 +44,8 @@ def open_sink(uri: str, client: Any = None) -> GoldenSink:
         )
     if not place.strip("/ "):
         raise UsageError(f"sink URI {uri!r} names no place; write duckdb:///abs/file.duckdb or parquet:///abs/dir")
+    if scheme == "athena":
+        return _open_athena(uri, place, client)
     if scheme == "bigquery":
         return _open_bigquery(uri, place, client)
     if scheme == "duckdb":
@@ -96,6 +100,38 @@ def _open_bigquery(uri: str, place: str, client: Any) -> GoldenSink:
     if not re.fullmatch("gs://[^/?]+(/[^?]*)?", staging):
         raise UsageError(f"sink URI {uri!r} needs a bucket to stage shards in; write {form}")
     return BigQuerySink(project, dataset, staging=staging, location=given.get("location") or None, clients=client)
+
+
+_DATABASE = re.compile(r"[a-z0-9_]{1,255}")
+_OUTPUT = re.compile(r"s3://[^/?]+(/[^?]*)?")
+
+
+def _open_athena(uri: str, place: str, client: Any) -> GoldenSink:
+    try:
+        from docgen_core.export.athena import AthenaClients, AthenaSink
+    except ImportError as error:
+        raise MissingExtra(f"sink URI {uri!r}", "aws") from error
+
+    if client is not None and not isinstance(client, AthenaClients):
+        raise UsageError(f"sink URI {uri!r}: its client is an AthenaClients(athena, glue, s3)")
+    database, _, query = place.partition("?")
+    form = "athena://database?output=s3://bucket/prefix"
+    if not _DATABASE.fullmatch(database.rstrip("/")):
+        raise UsageError(f"sink URI {uri!r} names no database (small letters, digits and _); write {form}")
+    known = ("output", "workgroup", "region")
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    if wrong := sorted(name for name, value in given.items() if name not in known or not value):
+        raise UsageError(f"sink URI {uri!r}: unknown or empty parameter {wrong[0]!r}; there are {', '.join(known)}")
+    output = given.pop("output", "").rstrip("/")
+    if not _OUTPUT.fullmatch(output):
+        raise UsageError(f"sink URI {uri!r} needs a place for its files; write {form}")
+    return AthenaSink(
+        database.rstrip("/"),
+        output=output,
+        workgroup=given.get("workgroup", ""),
+        region=given.get("region", ""),
+        clients=client,
+    )
 
 
 _PARAMETERS: dict[str, tuple[Callable[[str], int | float], str, int, int]] = {
