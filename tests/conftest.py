@@ -22,7 +22,7 @@ LONGEST_FIRST = ("tests/e2e/deployment/", "tests/e2e/", "tests/contract/", "test
 """A module goes to one process whole: a long one that came last would keep one core waiting for the other."""
 
 sys.path[:0] = [str(PACKS), str(FABRICATED), str(SERVERS)]
-pytest_plugins = ["blob_servers", "state_servers", "warehouse_servers"]
+pytest_plugins = ["blob_servers", "state_servers", "warehouse_servers", "athena_server"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

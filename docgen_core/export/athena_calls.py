@@ -83,6 +83,11 @@ class Warehouse:
         """Client of Athena."""
         return self._given.athena or self._connected("athena")
 
+    @cached_property
+    def _session(self) -> Any:
+        # One for both, since it keeps what it has read of AWS's descriptions.
+        return boto3.session.Session()
+
     def _connected(self, service: str) -> Any:
         config = Config(
             connect_timeout=CONNECT_SECONDS,
@@ -90,7 +95,7 @@ class Warehouse:
             retries={"mode": "standard", "total_max_attempts": TRIES},
         )
         try:
-            return boto3.session.Session().client(service, region_name=self._region or None, config=config)
+            return self._session.client(service, region_name=self._region or None, config=config)
         except ValueError as error:
             raise UsageError(f"{self.place}: {_said(error)}; correct the endpoint or the region") from error
 

@@ -19,7 +19,7 @@ NAMES = ["../x", "a/b", "", "catalogue-x"]
 URIS = {
     "state": (("status",), "no scheme 'redis'; there are sqlite"),
     "blobs": (("gc",), "unknown scheme 'redis'; there are file"),
-    "sink": (("export", "r1"), "unknown scheme 'redis'; there are bigquery, duckdb"),
+    "sink": (("export", "r1"), "unknown scheme 'redis'; there are athena, bigquery, duckdb"),
 }
 VARIABLES = {
     "DOCGEN_CATALOGUE": ("../x", "catalogue version '../x' is no name"),

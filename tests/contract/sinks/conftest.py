@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from athena_server import AthenaServer
 from warehouse_servers import BigQueryServer
 
 from docgen_core.blobs.contract import BlobStore
@@ -117,13 +120,60 @@ class BigQueryPlace(Place):
         return {name for name in found if not name.startswith("docgen_")}
 
 
+class AthenaPlace(Place):
+    """A database of its own on the session's server, asked by plain queries of the clients."""
+
+    repeated = 2
+    types: Mapping[str, tuple[pa.DataType, Callable[[str], Any]]] = {
+        "string": (pa.string(), str),
+        "int": (pa.int32(), int),
+        "bigint": (pa.int64(), int),
+        "double": (pa.float64(), float),
+        "date": (pa.date32(), date.fromisoformat),
+        "boolean": (pa.bool_(), "true".__eq__),
+        "decimal(38,9)": (pa.decimal128(38, 9), Decimal),
+    }
+
+    def __init__(self, server: AthenaServer) -> None:
+        self.server, self.database, self.clients = server, server.new_database(), server.clients
+        self.uri = server.uri(self.database)
+
+    def open(self) -> GoldenSink:
+        return open_sink(self.uri, self.clients)
+
+    def ask(self, sql: str) -> list[list[str | None]]:
+        return self.server.ask(self.database, sql)
+
+    def read(self, table: str) -> pa.Table:
+        names, *rows = self.ask(f'SELECT * FROM "{table}"')
+        found = self.clients.glue.get_table(DatabaseName=self.database, Name=f"{table}_files")["Table"]
+        kinds = {column["Name"]: self.types[column["Type"]] for column in found["StorageDescriptor"]["Columns"]}
+        schema = pa.schema([(name, kinds[name][0]) for name in names if name])
+        return pa.Table.from_pylist(
+            [
+                {name: text if text is None else kinds[name][1](text) for name, text in zip(names, row, strict=True)}
+                for row in rows
+            ],
+            schema,
+        )
+
+    def block(self) -> str:
+        # Somebody's table stands where a view belongs.
+        self.clients.glue.create_table(DatabaseName=self.database, TableInput={"Name": "orders"})
+        return self.database
+
+    def tables(self) -> set[str]:
+        found = self.clients.glue.get_tables(DatabaseName=self.database)["TableList"]
+        return {table["Name"] for table in found if table["TableType"] == "VIRTUAL_VIEW"}
+
+
 PLACES: dict[str, type[ParquetPlace] | type[DuckDBPlace]] = {"parquet": ParquetPlace, "duckdb": DuckDBPlace}
 
 
-@pytest.fixture(params=[*PLACES, "bigquery"])
+@pytest.fixture(params=[*PLACES, "bigquery", "athena"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "bigquery":
-        return request.getfixturevalue("bigquery_place")
+    if request.param not in PLACES:
+        return request.getfixturevalue(f"{request.param}_place")
     return PLACES[request.param](tmp_path)
 
 
@@ -134,6 +184,13 @@ def bigquery_place(bigquery_local: BigQueryServer, monkeypatch: pytest.MonkeyPat
     place = BigQueryPlace(bigquery_local)
     yield place
     bigquery_local.forget(place.dataset)
+
+
+@pytest.fixture
+def athena_place(athena_ministack: AthenaServer, monkeypatch: pytest.MonkeyPatch) -> AthenaPlace:
+    for name, text in athena_ministack.environment.items():
+        monkeypatch.setenv(name, text)
+    return AthenaPlace(athena_ministack)
 
 
 @pytest.fixture

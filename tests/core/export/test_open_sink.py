@@ -42,7 +42,7 @@ def test_bare_paths_are_relative_to_the_working_directory(tmp_path: Path, monkey
 @pytest.mark.parametrize(
     ("uri", "named"),
     [
-        ("bigtable://project/dataset", "unknown scheme 'bigtable'; there are bigquery, duckdb, parquet"),
+        ("bigtable://project/dataset", "unknown scheme 'bigtable'; there are athena, bigquery, duckdb, parquet"),
         ("", "names no place"),
         ("duckdb://", "names no place"),
         ("parquet:///", "names no place"),
