@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 from playwright.sync_api import Locator, Page, sync_playwright
 
@@ -100,7 +102,7 @@ def test_a_corpus_is_generated_from_the_launchpad_by_clicks(
     launchpad.get_by_text("Materialize", exact=True).last.click()
 
     page.wait_for_url("**/runs/*")
-    page.get_by_text(f"of {DOCUMENTS} units done", exact=False).first.wait_for()
+    page.get_by_text(re.compile(rf"[1-9]\d* of {DOCUMENTS} units done")).first.wait_for()
     keep(page, "progress")
     page.get_by_text("Success", exact=True).first.wait_for()
     keep(page, "run")
@@ -119,15 +121,45 @@ def test_the_graph_and_the_metadata_show_what_was_made(
     keep(page, "graph")
 
     page.goto(f"{deployment.url}/assets/golden_shards?view=partitions&partition={RANGE}")
-    page.get_by_text("[Show Markdown]").first.click()
+    page.locator("tr", has_text="first pages").get_by_text("[Show Markdown]").click()
     page.get_by_role("img", name="first pages").wait_for()
     keep(page, "first-pages")
 
     page.goto(f"{deployment.url}/assets/invoices?view=partitions&partition={RANGE}")
     page.get_by_text(f"clicked-{RANGE}").first.wait_for()
     page.get_by_text("document_id").first.wait_for()
+    page.locator("tr", has_text="gross totals").get_by_text("[Show Markdown]").click()
+    page.get_by_role("img", name="gross totals by currency").wait_for()
     keep(page, "invoices")
+    page.keyboard.press("Escape")
 
     page.goto(f"{deployment.url}/assets/invoices?view=checks")
     page.get_by_text("Succeeded").first.wait_for()
     keep(page, "checks")
+
+
+def test_a_failed_check_says_what_to_do(deployment: Deployment, page: Page, keep: Callable[[Page, str], None]):
+    """Somebody deletes exported lines; the check is executed at its range."""
+    with duckdb.connect(str(deployment.sink)) as sink:
+        sink.execute(f"DELETE FROM line_items WHERE run_id = 'clicked-{RANGE}' AND line_number = 1")
+    check = {"assetKey": {"path": ["line_items"]}, "name": "row_count_matches_manifest"}
+    launched = deployment.ask(
+        """mutation ($params: ExecutionParams!) { launchRun(executionParams: $params) {
+            __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }""",
+        params={
+            "selector": {
+                "repositoryName": "__repository__",
+                "repositoryLocationName": "docgen",
+                "jobName": "__ASSET_JOB",
+                "assetSelection": [],
+                "assetCheckSelection": [check],
+            },
+            "runConfigData": {"resources": {"corpus": {"config": {"name": "clicked"}}}},
+            "executionMetadata": {"tags": [{"key": "dagster/partition", "value": RANGE}]},
+        },
+    )["launchRun"]
+    assert launched["__typename"] == "LaunchRunSuccess", launched
+    page.goto(f"{deployment.url}/assets/line_items?view=checks&checkDetail=row_count_matches_manifest")
+    page.get_by_text("Failed").first.wait_for()
+    page.get_by_text("materialise the tables of the range again", exact=False).first.wait_for()
+    keep(page, "check-failed")
