@@ -53,7 +53,8 @@ def test_jobs_and_tables_carry_the_declared_columns(bigquery_place: BigQueryPlac
     declared = [(field.name, field.metadata[b"description"].decode()) for field in ORDERS]
     modes = ["NULLABLE" if field.nullable else "REQUIRED" for field in ORDERS]
     types = ["STRING"] * 5 + ["DATE", "NUMERIC", "INTEGER"]
-    (load,) = [job for job in bigquery_place.client.list_jobs() if job.job_type == "load"]
+    loads = [job for job in bigquery_place.client.list_jobs() if job.job_type == "load"]
+    (load,) = [job for job in loads if job.destination.dataset_id == bigquery_place.dataset]
     table = bigquery_place.client.get_table(f"{bigquery_place.dataset}.orders")
     for schema in (load.schema, table.schema):
         assert [(column.name, column.description) for column in schema] == declared
