@@ -90,10 +90,13 @@ def _drawn(draw: Callable[[Axes], None], name: str) -> dg.MarkdownMetadataValue:
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
-    draw(figure.add_subplot())
     encoded = io.BytesIO()
-    figure.savefig(encoded, format="png", metadata={"Software": None})
+    with matplotlib.rc_context():
+        # Whatever a matplotlibrc of this machine says.
+        matplotlib.rcdefaults()
+        figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+        draw(figure.add_subplot())
+        figure.savefig(encoded, format="png", metadata={"Software": None})
     return dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(encoded.getvalue()).decode()})")
 
 
