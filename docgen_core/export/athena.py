@@ -36,8 +36,6 @@ from docgen_core.export.reader import read_ahead
 
 __all__ = ["AthenaClients", "AthenaSink"]
 
-RESULTS = "results"
-"""Folder of what Athena writes for queries."""
 PENDING = "pending"
 KEEP_SECONDS = 24 * 3600.0
 """Before what is not held is taken away: far beyond Athena's longest query, and twice an export's longest time."""
@@ -81,7 +79,7 @@ class AthenaSink(GoldenSink):
         given = clients or AthenaClients()
         self._output, self._given, self._region, self._now = output, given, region, now
         self._blobs = self._opened(output)
-        self._warehouse = Warehouse(database, f"{output}/{RESULTS}/", workgroup=workgroup, region=region, clients=given)
+        self._warehouse = Warehouse(database, output, self._blobs, workgroup=workgroup, region=region, clients=given)
         self._catalogue = Catalogue(self._warehouse, self._blobs, output)
         self._open: _Replacement | None = None
         parameters = {"output": output, "workgroup": workgroup, "region": region}
@@ -172,20 +170,15 @@ class AthenaSink(GoldenSink):
         if files is None:
             raise StorageFailed(f"{self.uri} has lost its table {table + sql.FILES!r}; export run {run_id!r} again")
         schema = sql.arrow_schema(files["StorageDescriptor"]["Columns"])
-        location = self._warehouse.run(sql.rows(table, schema.names, run_id, limit)).location
-        folder, _, name = location.rpartition("/")
-        if not name:
+        result = self._warehouse.run(sql.rows(table, schema.names, run_id, limit))
+        if not result.name:
             raise UsageError(f"{self.uri}: its workgroup keeps results to itself; name one that writes them to S3")
-        yield pa.RecordBatch.from_pylist([], schema)
-        with closing(self._opened(folder)) as results:
-            try:
-                with results.open(name) as body:
-                    yield from _read_csv(body, schema)
-            finally:
-                if folder == f"{self._output}/{RESULTS}":
-                    with suppress(DocgenError):
-                        results.delete(name)
-                        results.delete(f"{name}.metadata")
+        try:
+            yield pa.RecordBatch.from_pylist([], schema)
+            with closing(self._opened(result.folder)) as results, results.open(result.name) as body:
+                yield from _read_csv(body, schema)
+        finally:
+            self._warehouse.forget(result)
 
     def register(self) -> None:
         """Nothing: tables and views are made by each commit, before readers could miss them."""

@@ -18,8 +18,11 @@ import boto3
 import botocore.exceptions as boto
 from botocore.config import Config
 
+from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import DocgenError, StorageFailed, UsageError
 
+RESULTS = "results"
+"""Folder under the output of what Athena writes for queries; it is deleted when it has been read."""
 TRIES = 6
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
@@ -59,17 +62,20 @@ class Result(NamedTuple):
     """A query that has succeeded, and the object that its rows are in."""
 
     query: str
-    location: str
+    folder: str
+    name: str
+    """Empty where the workgroup keeps results to itself."""
 
 
 class Warehouse:
     """Athena and Glue of one region, with one database."""
 
     def __init__(
-        self, database: str, results: str, *, workgroup: str = "", region: str = "", clients: AthenaClients
+        self, database: str, output: str, blobs: BlobStore, *, workgroup: str, region: str, clients: AthenaClients
     ) -> None:
         self.database = database
-        self._results, self._workgroup, self._region = results, workgroup, region
+        self._results, self._blobs = f"{output}/{RESULTS}/", blobs
+        self._workgroup, self._region = workgroup, region
         self._given = clients
         self.place = f"athena://{database}"
 
@@ -114,18 +120,31 @@ class Warehouse:
                 with suppress(*CLIENT_ERRORS):
                     self.athena.stop_query_execution(QueryExecutionId=query)
                 raise
-        return Result(query, execution.get("ResultConfiguration", {}).get("OutputLocation", ""))
+        status = execution["Status"]
+        if status["State"] != "SUCCEEDED":
+            reason = " ".join(status.get("StateChangeReason", "").split())[:MESSAGE_CHARACTERS].rstrip(".")
+            raise StorageFailed(f"{self.place}: Athena's query {query} {status['State'].lower()}: {_advised(reason)}")
+        folder, _, name = execution.get("ResultConfiguration", {}).get("OutputLocation", "").rpartition("/")
+        return Result(query, folder, name)
+
+    def forget(self, result: Result) -> None:
+        """Take away what Athena wrote for a query, where that is in the sink's own folder."""
+        if result.name and f"{result.folder}/" == self._results:
+            # Nobody reads it any more: what cannot be deleted does no harm.
+            with suppress(DocgenError):
+                for name in (result.name, f"{result.name}.metadata"):
+                    self._blobs.delete(f"{RESULTS}/{name}")
+
+    def define(self, sql: str) -> None:
+        """Run a statement that gives no rows."""
+        self.forget(self.run(sql))
 
     def _ended(self, query: str, sleep: Callable[[float], None]) -> dict[str, Any]:
         pause, deadline = FIRST_WAIT_SECONDS, time.monotonic() + QUERY_SECONDS
         while True:
             execution: dict[str, Any] = self.athena.get_query_execution(QueryExecutionId=query)["QueryExecution"]
-            state = execution["Status"]["State"]
-            if state == "SUCCEEDED":
+            if execution["Status"]["State"] not in ("QUEUED", "RUNNING"):
                 return execution
-            if state in ("FAILED", "CANCELLED"):
-                reason = " ".join(execution["Status"].get("StateChangeReason", "").split())[:MESSAGE_CHARACTERS]
-                raise StorageFailed(f"{self.place}: Athena's query {query} {state.lower()}: {_advised(reason)}")
             if time.monotonic() > deadline:
                 raise StorageFailed(
                     f"{self.place}: Athena's query {query} has not ended after {QUERY_SECONDS / 60:.0f} minutes; "
@@ -136,9 +155,10 @@ class Warehouse:
 
     def few_rows(self, sql: str) -> list[list[str | None]]:
         """The rows of a query that has no more than a page of them, as text."""
-        query = self.run(sql).query
+        result = self.run(sql)
         with self.errors_told():
-            found = self.athena.get_query_results(QueryExecutionId=query)["ResultSet"]["Rows"]
+            found = self.athena.get_query_results(QueryExecutionId=result.query)["ResultSet"]["Rows"]
+        self.forget(result)
         return [[datum.get("VarCharValue") for datum in row["Data"]] for row in found[1:]]
 
     @contextmanager

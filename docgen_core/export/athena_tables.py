@@ -97,10 +97,7 @@ class Catalogue:
     def check(self) -> None:
         """See that there is such a database. Raises `UsageError` where there is none."""
         with self._warehouse.errors_told():
-            try:
-                self._warehouse.glue.get_database(Name=self._warehouse.database)
-            except self._warehouse.glue.exceptions.EntityNotFoundException:
-                raise self._warehouse.no_database() from None
+            self._warehouse.glue.get_database(Name=self._warehouse.database)
 
     def table(self, name: str) -> Table | None:
         """The table, if there is one."""
@@ -210,8 +207,8 @@ class Catalogue:
             found = self.table(name)
             known = _values(found) if found else []
             wanted = self._files(table, schema, sorted({*known, export}))
-            if found is not None and VIEW in found["Parameters"]:
-                wanted["Parameters"][VIEW] = found["Parameters"][VIEW]
+            notes = found["Parameters"].items() if found else ()
+            wanted["Parameters"] |= {key: text for key, text in notes if key.startswith(VIEW)}
             self._put(wanted, found)
             return wanted
 
@@ -219,7 +216,7 @@ class Catalogue:
             made = self._turns(turn)
             viewed = made["Parameters"].get(VIEW) == digest and self.table(table) is not None
         if not viewed:
-            self._warehouse.run(statement)
+            self._warehouse.define(statement)
             self._note(name, digest)
 
     def announce_values(self) -> None:
@@ -230,7 +227,7 @@ class Catalogue:
             boxes = self.table(name)
             done = boxes is None or (boxes["Parameters"].get(key) == digest and self.table(sql.VALUES_VIEW) is not None)
         if not done:
-            self._warehouse.run(sql.VALUES_SQL)
+            self._warehouse.define(sql.VALUES_SQL)
             self._note(name, digest, key)
 
     def forget(self, exports: Collection[str], tables: Collection[str]) -> None:

@@ -53,6 +53,14 @@ def test_bare_paths_are_relative_to_the_working_directory(tmp_path: Path, monkey
         ("bigquery://project/dataset", "needs a bucket to stage shards in"),
         ("bigquery://project/dataset?staging=s3://bucket/x", "needs a bucket to stage shards in"),
         ("bigquery://project/dataset?stage=gs://bucket/x", "unknown parameter 'stage'; there are staging, location"),
+        ("athena://Golden?output=s3://bucket/x", "names no database (small letters, digits and _)"),
+        ("athena://golden", "needs a place for its files; write athena://database?output=s3://bucket/prefix"),
+        ("athena://golden?output=gs://bucket/x", "needs a place for its files"),
+        (
+            "athena://golden?output=s3://bucket/x&zone=a",
+            "unknown or empty parameter 'zone'; there are output, workgroup",
+        ),
+        ("athena://golden?output=s3://bucket/x&region=", "unknown or empty parameter 'region'"),
         ("parquet://ftp://host/dir", "unknown scheme 'ftp'"),
         ("golden.duckdb?memory=1", "unknown parameter 'memory'; there are memory_mb, wait_seconds"),
         ("golden.duckdb?memory_mb=lots", "memory_mb is a whole number, not 'lots'"),
@@ -70,3 +78,10 @@ def test_a_uri_that_cannot_be_is_told_in_a_line(uri: str, named: str) -> None:
 def test_a_client_that_gives_no_connection_is_refused() -> None:
     with pytest.raises(UsageError, match="a function that gives a connection"):
         open_sink("golden.duckdb", client=object())
+
+
+def test_an_athena_sink_opens_again_by_its_own_uri_and_asks_nothing() -> None:
+    uri = "athena://golden?output=s3://bucket/a/b&workgroup=team&region=eu-west-1"
+    assert open_sink(uri).uri == open_sink(open_sink(uri).uri).uri == uri
+    with pytest.raises(UsageError, match=r"AthenaClients\(athena, glue, s3\)"):
+        open_sink(uri, client=object())
