@@ -9,11 +9,11 @@ for which Dagster has no resource (the core opens its own clients).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from docgen_core.errors import MissingExtra
+from docgen_core.errors import MissingExtra, StorageFailed
 
 
 @contextmanager
@@ -43,6 +43,8 @@ def sink_client(uri: str) -> Iterator[Any]:
         case "bigquery":
             with _bigquery(uri) as clients:
                 yield clients
+        case "athena":
+            yield _athena(uri)
         case _:
             yield None
 
@@ -55,16 +57,48 @@ def _bigquery(uri: str) -> Iterator[Any]:
         from docgen_core.export.bigquery import BigQueryClients
     project = urlsplit(uri).netloc
     resource = BigQueryResource(project=project, location=_option(uri, "location"))
-    with resource.get_client() as bigquery, _gcs(uri, project) as storage, closing(bigquery):
-        yield BigQueryClients(bigquery=bigquery, storage=storage)
+    with ExitStack() as opened:
+        with _identified(uri):
+            bigquery = opened.enter_context(resource.get_client())
+        opened.callback(bigquery.close)
+        yield BigQueryClients(bigquery=bigquery, storage=opened.enter_context(_gcs(uri, project)))
 
 
 @contextmanager
 def _gcs(uri: str, project: str | None) -> Iterator[Any]:
     with _extra(uri, "gcp"):
         from dagster_gcp import GCSResource
-    with closing(GCSResource(project=project).get_client()) as client:
+    with _identified(uri):
+        client = GCSResource(project=project).get_client()
+    with closing(client):
         yield client
+
+
+@contextmanager
+def _identified(uri: str) -> Iterator[None]:
+    """Raise `StorageFailed` where Google's clients find no identity."""
+    from google.auth.exceptions import GoogleAuthError
+
+    try:
+        yield
+    except GoogleAuthError as error:
+        raise StorageFailed(
+            f"{uri}: no identity for Google Cloud ({str(error).splitlines()[0].rstrip('.')}); run "
+            "`gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
+        ) from error
+
+
+def _athena(uri: str) -> Any:
+    with _extra(uri, "aws"):
+        from dagster_aws.athena import AthenaClientResource
+
+        from docgen_core.export.athena import AthenaClients
+    # Dagster has no resource of Glue, and Athena's takes no region: a region in the URI is the core's to use.
+    region = _option(uri, "region")
+    athena = (
+        None if region else AthenaClientResource(workgroup=_option(uri, "workgroup") or "primary").get_client().client
+    )
+    return AthenaClients(athena=athena, glue=None, s3=_s3(uri, region))
 
 
 def _s3(uri: str, region: str | None) -> Any:
