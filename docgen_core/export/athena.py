@@ -206,19 +206,18 @@ class AthenaSink(GoldenSink):
             )
 
     def _switch(self, run_id: str, entries: list[Entry], fit: Callable[[], None] = lambda: None) -> None:
-        new_books: list[str] = []
+        markers: dict[str, str] = {}
 
         def before(old: Books, name: str) -> None:
-            new_books.append(self._mark(_BOOKS_KIND, name))
+            markers[name] = self._mark(_BOOKS_KIND, name)
             if old.name:
                 self._mark(_BOOKS_KIND, old.name)
             for export in sorted({entry.export for entry in old.of(run_id)}):
                 self._mark(_EXPORT_KIND, export)
 
-        self._catalogue.switch(run_id, entries, before=before, fit=fit)
-        # Those of turns that were lost to others stay pending, and go with their books.
-        for marker in new_books[-1:]:
-            self._blobs.delete(marker)
+        # The books of turns that were lost to others stay pending.
+        if name := self._catalogue.switch(run_id, entries, before=before, fit=fit):
+            self._blobs.delete(markers[name])
 
     def _mark(self, kind: str, name: str) -> str:
         key = f"{PENDING}/{int(self._now()):012d}/{kind}/{name}"

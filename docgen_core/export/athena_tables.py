@@ -136,18 +136,18 @@ class Catalogue:
 
     def switch(
         self, run_id: str, entries: Sequence[Entry], *, before: Callable[[Books, str], None], fit: Callable[[], None]
-    ) -> None:
-        """Put the lines in the place of the run's, in one step.
+    ) -> str:
+        """Put the lines in the place of the run's, in one step. Returns the name of the new books; none where nothing changes.
 
         `before` is told the books that stand there and the name of the new ones, before anything is put;
         `fit` is asked last of all and may refuse.
         """
 
-        def turn() -> None:
+        def turn() -> str:
             table = self.table(sql.EXPORTS)
             old = self._books(table)
             if table is not None and not entries and not old.of(run_id):
-                return
+                return ""
             name = secrets.token_hex(8)
             before(old, name)
             kept = [entry for entry in old.entries if entry.run_id != run_id]
@@ -162,9 +162,10 @@ class Catalogue:
                 # The client may have asked twice, and met its own change.
                 if not is_changed(error) or self._books(self.table(sql.EXPORTS)).name != name:
                     raise
+            return name
 
         with self._warehouse.errors_told():
-            self._turns(turn)
+            return self._turns(turn)
 
     def tables(self) -> list[str]:
         """Names of the tables that files were ever exported to."""
