@@ -137,7 +137,7 @@ class Catalogue:
     def switch(
         self, run_id: str, entries: Sequence[Entry], *, before: Callable[[Books, str], None], fit: Callable[[], None]
     ) -> str:
-        """Put the lines in the place of the run's, in one step. Returns the name of the new books; none where nothing changes.
+        """Put the lines in the place of the run's, in one step. Returns the new books' name, if anything changed.
 
         `before` is told the books that stand there and the name of the new ones, before anything is put;
         `fit` is asked last of all and may refuse.

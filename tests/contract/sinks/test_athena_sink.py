@@ -206,6 +206,24 @@ def test_no_reader_of_two_tables_sees_half_or_double(
     assert ("1", "1", "1", "2") in seen
 
 
+def test_whoever_is_faster_loses_nothing(
+    athena_place: AthenaPlace, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run_id in ("r1", "r2"):
+        seal(blobs, run_id, {"orders": orders_and_notes(run_id, units=2)["orders"]})
+    faster = iter(["r2"])
+
+    def overtaken(replacement: object) -> None:
+        for run_id in faster:
+            export(run_id, blobs, athena_place)
+
+    with closing(sink_at(athena_place)) as sink:
+        # Asked when the books that go before were read, just before the switch.
+        monkeypatch.setattr(sink, "_refuse_late", overtaken)
+        export_run("r1", blobs=blobs, sink=sink)
+    assert [row["run_id"] for row in athena_place.rows("orders")] == ["r1"] * 2 + ["r2"] * 2
+
+
 DIE = """
 import os, signal, sys
 from docgen_core.blobs import open_blobs
