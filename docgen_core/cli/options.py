@@ -39,7 +39,7 @@ Sink = Annotated[
     typer.Option(
         "--sink",
         metavar="URI",
-        help="Where tables go: a .duckdb file, a folder of Parquet, duckdb:///…, parquet:///…  [DOCGEN_SINK]",
+        help="Where tables go: a .duckdb file, a folder of Parquet, bigquery://…, athena://…  [DOCGEN_SINK]",
         show_default=False,
     ),
 ]

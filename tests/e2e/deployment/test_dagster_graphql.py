@@ -210,7 +210,9 @@ def test_one_backfill_over_ten_ranges_ends_in_invoices_of_exactly_their_companie
     assert rows("SELECT sum(cost_usd) FROM llm_usage WHERE run_id = 'catalogue-written'")[0][0] == asked * CALL_COST
 
 
-def test_a_run_of_the_command_line_alone_is_exported_by_the_sensor(deployment: Deployment, rows: Rows):
+def test_a_run_of_the_command_line_alone_is_exported_by_the_sensor_and_leaves_when_withdrawn(
+    deployment: Deployment, rows: Rows
+):
     deployment.docgen("generate", "by-hand", "--documents", "2", "--seed", "9")
 
     def look() -> list[tuple[Any, ...]]:
@@ -218,6 +220,10 @@ def test_a_run_of_the_command_line_alone_is_exported_by_the_sensor(deployment: D
 
     assert deployment.until("the sensor to export by-hand", look) == [(2,)]
     assert rows("SELECT count(*) FROM documents WHERE run_id = 'by-hand'") == [(2,)]
+    # Into a sink of its own, so that nobody but the sensor takes the rows out of this one.
+    deployment.docgen("withdraw", "by-hand", "--sink", "elsewhere.duckdb")
+    deployment.until("the sensor to have by-hand removed", lambda: not look())
+    assert rows("SELECT count(*) FROM documents WHERE run_id = 'by-hand'") == [(0,)]
 
 
 def working(deployment: Deployment) -> list[psutil.Process]:
