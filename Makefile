@@ -8,8 +8,8 @@ BIN := $(CURDIR)/$(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 UV_VERSION := 0.13.9
-# Tests mostly wait for processes of their own, so two at a time suit two cores.
-PROCESSES ?= 2
+# Tests mostly wait for processes and servers of their own: three at a time keep two cores busy.
+PROCESSES ?= 3
 
 # Some images forbid Python to keep what it has compiled: each of many short processes would then compile all again.
 unexport PYTHONDONTWRITEBYTECODE
