@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from conftest import BigQueryPlace
 
 
+MADE_BY = {"made_by": "docgen"}
+
+
 def export(run_id: str, blobs: BlobStore, place: BigQueryPlace) -> None:
     with closing(place.open()) as sink:
         export_run(run_id, blobs=blobs, sink=sink)
@@ -54,14 +57,15 @@ def test_jobs_and_tables_carry_the_declared_columns(bigquery_place: BigQueryPlac
     modes = ["NULLABLE" if field.nullable else "REQUIRED" for field in ORDERS]
     types = ["STRING"] * 5 + ["DATE", "NUMERIC", "INTEGER"]
     loads = [job for job in bigquery_place.client.list_jobs() if job.job_type == "load"]
-    (load,) = [job for job in loads if job.destination.dataset_id == bigquery_place.dataset]
+    (load,) = [job for job in loads if (job.destination.dataset_id, job.labels) == (bigquery_place.dataset, MADE_BY)]
+    assert load.destination.table_id.startswith("docgen_staging_")
     table = bigquery_place.client.get_table(f"{bigquery_place.dataset}.orders")
     for schema in (load.schema, table.schema):
         assert [(column.name, column.description) for column in schema] == declared
         assert [column.field_type for column in schema] == types
         assert [column.mode for column in schema] == modes
     assert (load.source_format, load.autodetect, len(load.source_uris)) == ("PARQUET", None, 2)
-    assert (table.clustering_fields, table.labels) == (["run_id"], {"made_by": "docgen"})
+    assert (table.clustering_fields, table.labels) == (["run_id"], MADE_BY)
     assert ask(bigquery_place, "SELECT run_id, table_name, row_count FROM {d}.docgen_exports ORDER BY 2") == [
         ("r1", "notes", 0),
         ("r1", "orders", 2),
