@@ -127,13 +127,13 @@ class AthenaSink(GoldenSink):
         if not self._catalogue.books().name:
             self._switch(replacement.run_id, [])
         for table, schema in replacement.schemas.items():
-            self._catalogue.announce(table, schema, replacement.export)
+            self._catalogue.announce(table, schema, replacement.run_id, replacement.export)
         self._catalogue.announce_values()
         entries = [
             Entry(replacement.run_id, replacement.export, replacement.root_sha256, table, rows)
             for table, rows in replacement.rows.items()
         ]
-        self._switch(replacement.run_id, entries, fit=lambda: self._refuse_late(replacement))
+        self._switch(replacement.run_id, entries, fit=lambda: self._refuse_unfit(replacement))
         self._open = None
         self._blobs.delete(replacement.marker)
         self._collect()
@@ -198,7 +198,8 @@ class AthenaSink(GoldenSink):
             replacement.begun_at = self._now()
             replacement.marker = self._mark(_EXPORT_KIND, replacement.export)
 
-    def _refuse_late(self, replacement: _Replacement) -> None:
+    def _refuse_unfit(self, replacement: _Replacement) -> None:
+        self._catalogue.check_stands(replacement.schemas)
         if replacement.begun_at is not None and self._now() - replacement.begun_at > LONGEST_SECONDS:
             raise StorageFailed(
                 f"{self.uri}: the export of run {replacement.run_id!r} took more than {LONGEST_SECONDS / 3600:.0f} "

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import io
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,6 +46,8 @@ OURS = "docgen"
 VIEW = "docgen.view"
 """Glue parameter of a files table: the statement's digest by which its view was last made."""
 VALUES = f"projection.{sql.EXPORT}.values"
+NONE = "none"
+"""Their value where there is no export: a projection must have one, and there is no file under it."""
 
 _INPUT_KEYS = ("Name", "Description", "Owner", "Retention", "StorageDescriptor", "PartitionKeys", "TableType")
 _INPUT_VIEW_KEYS = ("ViewOriginalText", "ViewExpandedText", "Parameters")
@@ -170,9 +172,12 @@ class Catalogue:
     def tables(self) -> list[str]:
         """Names of the tables that files were ever exported to."""
         with self._warehouse.errors_told():
-            pages = self._warehouse.glue.get_paginator("get_tables").paginate(DatabaseName=self._warehouse.database)
-            found = [table for page in pages for table in page["TableList"] if OURS in table.get("Parameters", {})]
+            found = self._own_tables()
         return sorted(table["Name"].removesuffix(sql.FILES) for table in found if table["Name"].endswith(sql.FILES))
+
+    def _own_tables(self) -> list[Table]:
+        pages = self._warehouse.glue.get_paginator("get_tables").paginate(DatabaseName=self._warehouse.database)
+        return [table for page in pages for table in page["TableList"] if OURS in table.get("Parameters", {})]
 
     def check_fits(self, table: str, schema: pa.Schema, run_id: str) -> None:
         """Refuse a name that is taken, and columns that rows of other runs do not have. Raises `UsageError`."""
@@ -186,26 +191,47 @@ class Catalogue:
                     )
             if named is not None and named.get("TableType") != "VIRTUAL_VIEW":
                 raise UsageError(f"{self._warehouse.place}: {table!r} is there and is no view; drop or rename it")
-            if files is None or _kinds(files["StorageDescriptor"]["Columns"]) == _kinds(declared):
-                return
-            books = self._books(self.table(sql.EXPORTS))
+            if files is not None:
+                self._refuse_mixing(table, files, declared, run_id)
+
+    def check_stands(self, schemas: Mapping[str, pa.Schema]) -> None:
+        """Refuse to publish rows whose columns another export has taken away since. Raises `StorageFailed`."""
+        stand = {table["Name"]: _kinds(table["StorageDescriptor"]["Columns"]) for table in self._own_tables()}
+        odd = [
+            name for name, schema in schemas.items() if stand.get(name + sql.FILES) != _kinds(sql.columns(name, schema))
+        ]
+        if odd:
+            raise StorageFailed(
+                f"{self._warehouse.place}: meanwhile another export declared other columns of {', '.join(odd)}; "
+                "nothing was changed; export again, into another database if that one is to stay"
+            )
+
+    def _refuse_mixing(self, table: str, files: Table, declared: Sequence[Table], run_id: str) -> None:
+        there, wanted = _kinds(files["StorageDescriptor"]["Columns"]), _kinds(declared)
+        if there == wanted:
+            return
+        books = self._books(self.table(sql.EXPORTS))
         others = {entry.run_id for entry in books.entries if entry.table_name == table and entry.row_count}
         if others - {run_id}:
-            there, wanted = _kinds(files["StorageDescriptor"]["Columns"]), _kinds(declared)
             odd = sorted({name for name, _ in set(there) ^ set(wanted)})
             raise UsageError(
                 f"{self._warehouse.place}: table {table!r} holds rows of other columns "
                 f"({', '.join(odd) or 'in another order'}); export into another database, or withdraw the runs there"
             )
 
-    def announce(self, table: str, schema: pa.Schema, export: str) -> None:
-        """Make the table of the files as declared, with the export among its partitions, and its view."""
-        statement = sql.view(table, schema.names)
-        digest = _digest(statement)
+    def announce(self, table: str, schema: pa.Schema, run_id: str, export: str) -> None:
+        """Make the table of the files as declared, with the export among its partitions, and its view.
+
+        Raises `UsageError` where rows of other columns were published since `check_fits`.
+        """
+        statement, declared = sql.view(table, schema.names), sql.columns(table, schema)
+        digest = _digest(f"{statement} {declared}")
         name = table + sql.FILES
 
         def turn() -> Table:
             found = self.table(name)
+            if found is not None:
+                self._refuse_mixing(table, found, declared, run_id)
             known = _values(found) if found else []
             wanted = self._files(table, schema, sorted({*known, export}))
             notes = found["Parameters"].items() if found else ()
@@ -218,7 +244,20 @@ class Catalogue:
             viewed = made["Parameters"].get(VIEW) == digest and self.table(table) is not None
         if not viewed:
             self._warehouse.define(statement)
+            self._describe(table, declared)
             self._note(name, digest)
+
+    def _describe(self, view: str, declared: Sequence[Table]) -> None:
+        """Give a view its columns' descriptions, for which Athena's SQL has no words."""
+
+        def turn() -> None:
+            found = self.table(view)
+            if found is not None:
+                storage = {**found.get("StorageDescriptor", {}), "Columns": list(declared)}
+                self._put({**_input(found), "StorageDescriptor": storage}, found)
+
+        with self._warehouse.errors_told():
+            self._turns(turn)
 
     def announce_values(self) -> None:
         """Make the view `golden_values`, where there are boxes."""
@@ -294,7 +333,7 @@ class Catalogue:
 
 
 def _listed(exports: Sequence[str]) -> str:
-    text = ",".join(exports)
+    text = ",".join(exports) or NONE
     if len(text) > VALUES_CHARACTERS:
         raise UsageError(
             f"{len(exports)} exports are more than Glue can name in one table; "
@@ -304,7 +343,7 @@ def _listed(exports: Sequence[str]) -> str:
 
 
 def _values(table: Table) -> list[str]:
-    return [value for value in table["Parameters"].get(VALUES, "").split(",") if value]
+    return [value for value in table["Parameters"].get(VALUES, "").split(",") if value not in ("", NONE)]
 
 
 def _kinds(glue_columns: Sequence[Table]) -> list[tuple[str, str]]:

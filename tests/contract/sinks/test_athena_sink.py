@@ -69,6 +69,7 @@ def test_glue_has_the_declared_columns_and_projects_the_exports(athena_place: At
     table, place = glue_table(athena_place, "orders_files"), f"s3://{BUCKET}/{athena_place.database}"
     columns = [(column["Name"], column["Comment"]) for column in table["StorageDescriptor"]["Columns"]]
     assert columns == [(field.name, field.metadata[b"description"].decode()) for field in ORDERS]
+    assert glue_table(athena_place, "orders")["StorageDescriptor"]["Columns"] == table["StorageDescriptor"]["Columns"]
     types = [column["Type"] for column in table["StorageDescriptor"]["Columns"]]
     assert types == ["string"] * 5 + ["date", "decimal(38,9)", "int"]
     assert table["StorageDescriptor"]["SerdeInfo"]["SerializationLibrary"].endswith(".ParquetHiveSerDe")
@@ -241,7 +242,7 @@ export_run(run_id, blobs=open_blobs(blobs), sink=sink)
 
 @pytest.mark.parametrize(
     ("part", "step", "rows"),
-    [("_catalogue", "announce", 1), ("", "_refuse_late", 1), ("", "_collect", 3)],
+    [("_catalogue", "announce", 1), ("", "_refuse_unfit", 1), ("", "_collect", 3)],
     ids=["files are there", "tables and books are there", "published"],
 )
 def test_killed_between_its_steps_and_exported_again(
@@ -266,6 +267,8 @@ def test_killed_between_its_steps_and_exported_again(
     with closing(sink_at(athena_place, 5 * KEEP_SECONDS)) as sink:
         sink.remove("r1")
     assert (objects(athena_place, "tables/"), objects(athena_place, "pending/")) == ([], [])
+    assert glue_table(athena_place, "orders_files")["Parameters"]["projection.export.values"] == "none"
+    assert athena_place.rows("orders") == []
     assert len(objects(athena_place, "exports/")) == 1
 
 
@@ -419,13 +422,40 @@ def test_a_server_out_of_reach_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
 def test_rows_of_other_columns_are_not_mixed_in(athena_place: AthenaPlace, blobs: BlobStore) -> None:
     seal(blobs, "r1", orders_and_notes("r1", units=1))
     export("r1", blobs, athena_place)
-    fewer = pa.schema([field for field in ORDERS if field.name != "copies"])
-    row = {**keys("r2", 0), "po_number": None, "due": None, "rate": Decimal(1)}
-    seal(blobs, "r2", {"orders": [encode_shard("orders", fewer, [row])]})
+    with_other_columns(blobs)
     with pytest.raises(UsageError, match=r"'orders' holds rows of other columns \(copies\)"):
         export("r2", blobs, athena_place)
     with closing(athena_place.open()) as sink:
         sink.remove("r1")
     export("r2", blobs, athena_place)
+    assert [row["run_id"] for row in athena_place.rows("orders")] == ["r2"]
+    assert "copies" not in athena_place.read("orders").schema.names
+
+
+def with_other_columns(blobs: BlobStore) -> None:
+    """A run r2 whose orders are declared without the number of copies."""
+    fewer = pa.schema([field for field in ORDERS if field.name != "copies"])
+    row = {**keys("r2", 0), "po_number": None, "due": None, "rate": Decimal(1)}
+    seal(blobs, "r2", {"orders": [encode_shard("orders", fewer, [row])]})
+
+
+@pytest.mark.parametrize(("step", "refused"), [("announce", UsageError), ("announce_values", StorageFailed)])
+def test_columns_of_two_first_exports_at_once_are_not_mixed(
+    athena_place: AthenaPlace, blobs: BlobStore, step: str, refused: type[DocgenError]
+) -> None:
+    """Another run of other columns is exported whole before this step of an export that found no table yet."""
+    seal(blobs, "r1", orders_and_notes("r1"))
+    with_other_columns(blobs)
+    with closing(athena_place.open()) as sink:
+        taken = getattr(sink._catalogue, step)
+
+        def overtaken(*arguments: object) -> None:
+            setattr(sink._catalogue, step, taken)
+            export("r2", blobs, athena_place)
+            taken(*arguments)
+
+        setattr(sink._catalogue, step, overtaken)
+        with pytest.raises(refused, match="other columns"):
+            export_run("r1", blobs=blobs, sink=sink)
     assert [row["run_id"] for row in athena_place.rows("orders")] == ["r2"]
     assert "copies" not in athena_place.read("orders").schema.names
