@@ -1,6 +1,6 @@
 """Fleets by seed: none spends more than its budget, and little of it is left.
 
-`make test` runs 12 fleets of 200 workers, `make prove` 10,000.
+`make test` runs 6 fleets of 200 workers, `make prove` 10,000.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from sim_fleet import UNSPENT_GOAL, Account, simulate_fleet, simulate_fleets
 from sim_fleet_breakages import FLEET_BREAKAGES
 
-FLEETS, ALL_FLEETS, WORKERS = 12, 10_000, 200
+FLEETS, ALL_FLEETS, WORKERS = 6, 10_000, 200
 FEW_WORKERS, CAUGHT_WITHIN = 60, 30
 """Fleets so small, and so many of them, show each deliberate breakage."""
 

@@ -17,7 +17,7 @@ from sim_faults import Fault
 from sim_schedule import Tally, simulate, simulate_many
 from sim_stores import PROFILES
 
-SCHEDULES, ALL_SCHEDULES = 300, 10_000
+SCHEDULES, ALL_SCHEDULES = 200, 10_000
 CAUGHT_WITHIN = 400
 """Schedules within which each deliberate breakage shows."""
 SHOWN_LINES = 40

@@ -220,7 +220,7 @@ def test_whoever_is_faster_loses_nothing(
 
     with closing(sink_at(athena_place)) as sink:
         # Asked when the books that go before were read, just before the switch.
-        monkeypatch.setattr(sink, "_refuse_late", overtaken)
+        monkeypatch.setattr(sink, "_refuse_unfit", overtaken)
         export_run("r1", blobs=blobs, sink=sink)
     assert [row["run_id"] for row in athena_place.rows("orders")] == ["r1"] * 2 + ["r2"] * 2
 

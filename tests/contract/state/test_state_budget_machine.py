@@ -244,7 +244,7 @@ class BudgetJudge(RuleBasedStateMachine):
         self.world.close()
 
 
-EXAMPLES = {"memory": 150, "sqlite": 20, "dynamodb": 3, "firestore": 4}
+EXAMPLES = {"memory": 80, "sqlite": 12, "dynamodb": 2, "firestore": 2}
 """SQLite waits for the disk at every step, the others for a server."""
 
 

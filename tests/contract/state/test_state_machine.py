@@ -364,7 +364,7 @@ class Judge(RuleBasedStateMachine):
         raise AssertionError("the run never drained")
 
 
-EXAMPLES = {"memory": 300, "sqlite": 40, "dynamodb": 6, "firestore": 10}
+EXAMPLES = {"memory": 150, "sqlite": 25, "dynamodb": 3, "firestore": 4}
 """SQLite waits for the disk at every step, the others for a server."""
 
 

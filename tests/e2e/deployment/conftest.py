@@ -23,6 +23,8 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[3]
 PATIENCE_SECONDS = 180.0
+LOOK_SECONDS = 0.7
+"""Between two looks: each costs the server that is waited for."""
 T = TypeVar("T")
 
 COMPANIES = 40
@@ -45,7 +47,7 @@ class Deployment:
         while time.monotonic() < end:
             if found := look():
                 return found
-            time.sleep(0.2)
+            time.sleep(LOOK_SECONDS)
         pytest.fail(f"waited {patience:.0f} s in vain for: {what}")
 
     @property
