@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -85,7 +86,7 @@ def test_more_markers_than_a_window_holds_are_listed_a_window_a_tick(monkeypatch
 names = st.text(alphabet="abc019-", min_size=1, max_size=6)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=25 if os.environ.get("DOCGEN_PROVE") == "1" else 8, deadline=None)
 @given(st.lists(st.sets(names, max_size=6), max_size=8), st.integers(1, 5), st.sampled_from([3, 100]))
 def test_every_run_that_stays_is_seen_however_small_the_ticks(arrivals: list[set[str]], most: int, window: int):
     with pytest.MonkeyPatch.context() as patch:

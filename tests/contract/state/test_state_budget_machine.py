@@ -245,16 +245,17 @@ class BudgetJudge(RuleBasedStateMachine):
 
 
 EXAMPLES = {"memory": 80, "sqlite": 12, "dynamodb": 2, "firestore": 2}
+ALL_EXAMPLES = {"memory": 150, "sqlite": 20, "dynamodb": 3, "firestore": 4}
 """SQLite waits for the disk at every step, the others for a server."""
 
 
 @pytest.mark.timeout(900)
-def test_any_sequence_of_operations_keeps_the_budget(worlds):
+def test_any_sequence_of_operations_keeps_the_budget(worlds, full_figures):
     machine = type("BoundBudgetJudge", (BudgetJudge,), {"new_world": staticmethod(worlds.new)})
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=EXAMPLES[worlds.backend],
+            max_examples=(ALL_EXAMPLES if full_figures else EXAMPLES)[worlds.backend],
             stateful_step_count=30,
             deadline=None,
             derandomize=True,

@@ -365,17 +365,18 @@ class Judge(RuleBasedStateMachine):
 
 
 EXAMPLES = {"memory": 150, "sqlite": 25, "dynamodb": 3, "firestore": 4}
+ALL_EXAMPLES = {"memory": 300, "sqlite": 40, "dynamodb": 6, "firestore": 10}
 """SQLite waits for the disk at every step, the others for a server."""
 
 
 # Far longer than it takes, for the time Hypothesis needs to make a failure short.
 @pytest.mark.timeout(900)
-def test_any_sequence_of_operations_keeps_the_contract(worlds):
+def test_any_sequence_of_operations_keeps_the_contract(worlds, full_figures):
     machine = type("BoundJudge", (Judge,), {"new_world": staticmethod(worlds.new)})
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=EXAMPLES[worlds.backend],
+            max_examples=(ALL_EXAMPLES if full_figures else EXAMPLES)[worlds.backend],
             stateful_step_count=40,
             deadline=None,
             derandomize=True,
