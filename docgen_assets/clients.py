@@ -104,7 +104,9 @@ def _athena(uri: str) -> Any:
 def _s3(uri: str, region: str | None) -> Any:
     with _extra(uri, "aws"):
         from dagster_aws.s3 import S3Resource
-    return S3Resource(region_name=region).get_client()
+
+        from docgen_core.blobs.s3 import without_times
+    return without_times(S3Resource(region_name=region).get_client())
 
 
 @contextmanager

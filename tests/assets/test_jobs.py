@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 
+from docgen_core.export import open_sink
 from docgen_core.state import open_state
 from docgen_core.state.contract import RunState
 
@@ -134,3 +142,38 @@ def test_collecting_says_what_would_go_and_then_what_went_and_why(damageable: Lo
     assert not document.exists() and withdrawn.exists()
     assert went["removed"] == would["would be removed"] and went["bytes"] == went["withdrawn, bytes"] > 0
     assert document.name in str(went["the first"])
+
+
+def held(sink_uri: str) -> dict[str, list[pa.RecordBatch]]:
+    """Every row that the sink has of the run, by table."""
+    with closing(open_sink(sink_uri)) as sink:
+        return {table: list(sink.fetch(table, RUN)) for table in sink.counts(RUN)}
+
+
+@pytest.mark.parametrize("sink", ["golden.duckdb", "golden"])
+def test_commands_export_the_run_while_dagster_does_and_no_row_is_double(damageable: Location, sink: str):
+    damageable.sink = str(damageable.folder / sink)
+    blobs = damageable.stores["blobs"]
+    command = [sys.executable, "-m", "docgen_core.cli", "export", RUN, "--blobs", blobs, "--sink", damageable.sink]
+    exported = partial(damageable.run, "export_run", ops=on(RUN, "export_one_run"))
+    assert exported().success
+    alone = held(damageable.sink)
+    begun, over = threading.Event(), threading.Event()
+
+    def commands() -> int:
+        """One after another, until Dagster has done with its own."""
+        count = 0
+        while not (count and over.is_set()):
+            begun.set()
+            subprocess.run(command, check=True, capture_output=True)
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(1) as pool:
+        others = pool.submit(commands)
+        begun.wait()
+        results = [exported() for _ in range(3)]
+        over.set()
+        assert others.result() >= 1
+    assert all(result.success for result in results)
+    assert held(damageable.sink) == alone
