@@ -78,6 +78,8 @@ def _open_duckdb(uri: str, place: str, client: Any, *, bare: bool) -> GoldenSink
 
 _PROJECT = re.compile(r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]*")
 _DATASET = re.compile(r"[A-Za-z0-9_]{1,1024}")
+_STAGING = re.compile(r"gs://[^/?]+(/[^?]*)?")
+_BIGQUERY = "bigquery://project/dataset?staging=gs://bucket/prefix"
 
 
 def _open_bigquery(uri: str, place: str, client: Any) -> GoldenSink:
@@ -90,20 +92,18 @@ def _open_bigquery(uri: str, place: str, client: Any) -> GoldenSink:
         raise UsageError(f"sink URI {uri!r}: its client is a BigQueryClients(bigquery, storage)")
     path, _, query = place.partition("?")
     project, _, dataset = path.strip("/").partition("/")
-    form = "bigquery://project/dataset?staging=gs://bucket/prefix"
     if not _PROJECT.fullmatch(project) or not _DATASET.fullmatch(dataset):
-        raise UsageError(f"sink URI {uri!r} names no project and dataset; write {form}")
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    if unknown := sorted(given.keys() - {"staging", "location"}):
-        raise UsageError(f"sink URI {uri!r}: unknown parameter {unknown[0]!r}; there are staging, location")
-    staging = given.get("staging", "").rstrip("/")
-    if not re.fullmatch("gs://[^/?]+(/[^?]*)?", staging):
-        raise UsageError(f"sink URI {uri!r} needs a bucket to stage shards in; write {form}")
-    return BigQuerySink(project, dataset, staging=staging, location=given.get("location") or None, clients=client)
+        raise UsageError(f"sink URI {uri!r} names no project and dataset; write {_BIGQUERY}")
+    given = _given(uri, query, ("staging", "location"))
+    staging = given.pop("staging", "").rstrip("/")
+    if not _STAGING.fullmatch(staging):
+        raise UsageError(f"sink URI {uri!r} needs a bucket to stage shards in; write {_BIGQUERY}")
+    return BigQuerySink(project, dataset, staging=staging, location=given.get("location"), clients=client)
 
 
 _DATABASE = re.compile(r"[a-z0-9_]{1,255}")
 _OUTPUT = re.compile(r"s3://[^/?]+(/[^?]*)?")
+_ATHENA = "athena://database?output=s3://bucket/prefix"
 
 
 def _open_athena(uri: str, place: str, client: Any) -> GoldenSink:
@@ -114,24 +114,29 @@ def _open_athena(uri: str, place: str, client: Any) -> GoldenSink:
 
     if client is not None and not isinstance(client, AthenaClients):
         raise UsageError(f"sink URI {uri!r}: its client is an AthenaClients(athena, glue, s3)")
-    database, _, query = place.partition("?")
-    form = "athena://database?output=s3://bucket/prefix"
-    if not _DATABASE.fullmatch(database.rstrip("/")):
-        raise UsageError(f"sink URI {uri!r} names no database (small letters, digits and _); write {form}")
-    known = ("output", "workgroup", "region")
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    if wrong := sorted(name for name, value in given.items() if name not in known or not value):
-        raise UsageError(f"sink URI {uri!r}: unknown or empty parameter {wrong[0]!r}; there are {', '.join(known)}")
+    path, _, query = place.partition("?")
+    database = path.rstrip("/")
+    if not _DATABASE.fullmatch(database):
+        raise UsageError(f"sink URI {uri!r} names no database (small letters, digits and _); write {_ATHENA}")
+    given = _given(uri, query, ("output", "workgroup", "region"))
     output = given.pop("output", "").rstrip("/")
     if not _OUTPUT.fullmatch(output):
-        raise UsageError(f"sink URI {uri!r} needs a place for its files; write {form}")
+        raise UsageError(f"sink URI {uri!r} needs a place for its files; write {_ATHENA}")
     return AthenaSink(
-        database.rstrip("/"),
+        database,
         output=output,
         workgroup=given.get("workgroup", ""),
         region=given.get("region", ""),
         clients=client,
     )
+
+
+def _given(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
+    """The parameters of a warehouse's URI. Raises `UsageError` for one that is unknown or empty."""
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    if wrong := sorted(name for name, value in given.items() if name not in known or not value):
+        raise UsageError(f"sink URI {uri!r}: unknown or empty parameter {wrong[0]!r}; there are {', '.join(known)}")
+    return given
 
 
 _PARAMETERS: dict[str, tuple[Callable[[str], int | float], str, int, int]] = {

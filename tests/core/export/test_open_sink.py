@@ -52,7 +52,10 @@ def test_bare_paths_are_relative_to_the_working_directory(tmp_path: Path, monkey
         ("bigquery://project/da-ta?staging=gs://bucket/x", "names no project and dataset"),
         ("bigquery://project/dataset", "needs a bucket to stage shards in"),
         ("bigquery://project/dataset?staging=s3://bucket/x", "needs a bucket to stage shards in"),
-        ("bigquery://project/dataset?stage=gs://bucket/x", "unknown parameter 'stage'; there are staging, location"),
+        (
+            "bigquery://project/dataset?stage=gs://bucket/x",
+            "unknown or empty parameter 'stage'; there are staging, location",
+        ),
         ("athena://Golden?output=s3://bucket/x", "names no database (small letters, digits and _)"),
         ("athena://golden", "needs a place for its files; write athena://database?output=s3://bucket/prefix"),
         ("athena://golden?output=gs://bucket/x", "needs a place for its files"),
