@@ -22,14 +22,22 @@ _ACCENTS = (
 _TYPEFACES = {
     "de": {"Docgen Sans": 55, "Docgen Serif": 25, "Docgen Condensed": 20},
     "en": {"Docgen Sans": 55, "Docgen Serif": 27, "Docgen Condensed": 18},
+    "es": {"Docgen Sans": 60, "Docgen Serif": 22, "Docgen Condensed": 18},
+    "fr": {"Docgen Sans": 58, "Docgen Serif": 24, "Docgen Condensed": 18},
+    "it": {"Docgen Sans": 56, "Docgen Serif": 26, "Docgen Condensed": 18},
     "ja": {"Docgen JP": 62, "Docgen JP Serif": 26, "Docgen Sans": 12},
+    "pt": {"Docgen Sans": 62, "Docgen Serif": 18, "Docgen Condensed": 20},
 }
 _TILL_TYPEFACE = "Docgen Mono"
 
 _DATE_STYLES = {
     "de": {"dd.MM.y": 70, "d. MMMM y": 20, "y-MM-dd": 10},
     "en": {"MM/dd/y": 45, "MMM d, y": 25, "MMMM d, y": 22, "y-MM-dd": 8},
+    "es": {"dd/MM/y": 72, "d 'de' MMMM 'de' y": 20, "dd-MM-y": 8},
+    "fr": {"dd/MM/y": 72, "d MMMM y": 24, "dd.MM.y": 4},
+    "it": {"dd/MM/y": 74, "d MMMM y": 20, "dd-MM-y": 6},
     "ja": {"y年M月d日": 60, "y/MM/dd": 32, "y-MM-dd": 8},
+    "pt": {"dd/MM/y": 82, "d 'de' MMMM 'de' y": 18},
 }
 """Patterns with four-digit years: a golden date must follow from what is printed."""
 

@@ -30,9 +30,9 @@ class CompanyName:
     domain: str
 
 
-def company_name(language: str, business_type: str, draws: Draws) -> CompanyName:
-    """An invented name in `language` (`de`, `en`, `ja`) that fits the business type."""
-    parts = name_parts(language)
+def company_name(locale: str, business_type: str, draws: Draws) -> CompanyName:
+    """An invented name as companies have them in `locale` (`de-DE`), that fits the business type."""
+    parts, language = name_parts(locale), locale.split("-")[0]
     trades = parts["trades"].get(business_type) or parts["trades"][GENERAL_TRADE]
     trade = draws.choice("trade", trades)
     head, tail = draws.choice("head", parts["heads"]), draws.choice("tail", parts["tails"])
@@ -42,7 +42,8 @@ def company_name(language: str, business_type: str, draws: Draws) -> CompanyName
     stem = head + (tail[1:] if head[-1].lower() == tail[0] else tail)
     monogram = stem[0] + trade[0].upper() if draws.chance("two letters", 600) else stem[0]
     words = [stem] if language == "en" and draws.chance("no trade", 120) else [stem, trade]
-    return CompanyName(f"{' '.join(words)} {form}", monogram, form, _domain(words, draws))
+    spoken = reversed(words) if parts.get("trade_first") else words
+    return CompanyName(f"{' '.join(spoken)} {form}", monogram, form, _domain(words, draws))
 
 
 def _japanese(head: str, tail: str, trade: str, form: str) -> CompanyName:

@@ -26,12 +26,20 @@ _PREFIXES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "invoice": {
         "de": ("RE-", "R-", "RG", "AR", ""),
         "en": ("INV-", "INV", "I-", "SI-", ""),
+        "es": ("F-", "FV-", "FAC-", "A/", ""),
+        "fr": ("FA-", "F", "FC-", "FACT-", ""),
+        "it": ("FT-", "FV-", "FPR ", ""),
         "ja": ("INV-", "S-", "SK-", "K", ""),
+        "pt": ("FAT-", "FT-", "F", ""),
     },
     "receipt": {
         "de": ("B-", "Bon ", ""),
         "en": ("R-", "TX-", ""),
+        "es": ("T-", "FS-", ""),
+        "fr": ("T-", ""),
+        "it": ("DC-", ""),
         "ja": ("R-", "No.", ""),
+        "pt": ("R-", ""),
     },
 }
 

@@ -18,7 +18,11 @@ from docgen_core.packs.invoice.places import Place, places, regions
 _MAILBOXES = {
     "de": ("rechnung", "buchhaltung", "info", "kontakt"),
     "en": ("billing", "accounts", "info", "office"),
+    "es": ("facturacion", "administracion", "contabilidad", "info"),
+    "fr": ("facturation", "comptabilite", "contact", "accueil"),
+    "it": ("amministrazione", "contabilita", "fatture", "info"),
     "ja": ("info", "keiri", "seikyu", "contact"),
+    "pt": ("financeiro", "faturamento", "cobranca", "contato"),
 }
 """Local parts of e-mail addresses: functions, never names."""
 
@@ -91,7 +95,7 @@ def customer_of(home: Resident, company_id: int, size_class: str, draws: Draws) 
 def _resident(country: str, draws: Draws, place: Place, business_type: str, *, seller: bool) -> Resident:
     jurisdiction = JURISDICTIONS[country]
     language = jurisdiction.locale.split("-")[0]
-    name = company_name(language, business_type, draws)
+    name = company_name(jurisdiction.locale, business_type, draws)
     party = Party(
         name=name.full,
         address_lines=jurisdiction.address(draws, place),

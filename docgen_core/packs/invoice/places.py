@@ -57,9 +57,10 @@ def regions(country: str) -> Mapping[str, tuple[Place, ...]]:
 
 
 @cache
-def name_parts(language: str) -> Mapping[str, Any]:
-    """The parts that invented names of a language are put together from."""
-    parts: dict[str, Any] = tomllib.loads(_DATA.joinpath(f"names/{language}.toml").read_text(encoding="utf-8"))
+def name_parts(locale: str) -> Mapping[str, Any]:
+    """The parts that invented names of a locale (`es-MX`) are put together from: its own, or its language's."""
+    own, shared = (_DATA.joinpath(f"names/{name}.toml") for name in (locale, locale.split("-")[0]))
+    parts: dict[str, Any] = tomllib.loads((own if own.is_file() else shared).read_text(encoding="utf-8"))
     return parts
 
 

@@ -19,15 +19,24 @@ Wordings = Mapping[str, Sequence[str]]
 
 
 @cache
-def wordings(language: str) -> Wordings:
-    """Every wording of a language (`de`), by key. Raises KeyError for a language without words."""
-    data = files("docgen_core.packs.invoice").joinpath("data/words.toml").read_text(encoding="utf-8")
-    entries: dict[str, str | list[str]] = tomllib.loads(data)[language]
+def wordings(locale: str) -> Wordings:
+    """Every wording of a locale (`de-DE`) or language (`de`), by key; a locale's own ones before its language's.
+
+    Raises KeyError for a language without words.
+    """
+    said = _said()
+    entries = {**said[locale.split("-")[0]], **said.get(locale, {})}
     return {key: [value] if isinstance(value, str) else value for key, value in entries.items()}
 
 
+@cache
+def _said() -> Mapping[str, Mapping[str, str | list[str]]]:
+    data = files("docgen_core.packs.invoice").joinpath("data/words.toml").read_text(encoding="utf-8")
+    return tomllib.loads(data)
+
+
 @lru_cache(maxsize=1024)
-def words_for(language: str, company_seed: int) -> Mapping[str, str]:
-    """The wording a company keeps for every key, in `language` (`de`), drawn from its seed."""
-    draws = Draws("words", language, company_seed)
-    return MappingProxyType({key: draws.choice(key, options) for key, options in wordings(language).items()})
+def words_for(locale: str, company_seed: int) -> Mapping[str, str]:
+    """The wording a company keeps for every key, in `locale` (`de-DE`) or language, drawn from its seed."""
+    draws = Draws("words", locale.split("-")[0], company_seed)
+    return MappingProxyType({key: draws.choice(key, options) for key, options in wordings(locale).items()})

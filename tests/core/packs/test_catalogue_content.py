@@ -13,7 +13,14 @@ import pytest
 from docgen_core.llm.gates import meaning_key
 from docgen_core.packs.invoice.catalogue import content
 
-LANGUAGES = ("en", "de", "ja")
+SPOKEN = Path(content.__file__).parents[1] / "data" / "catalogue" / "languages"
+COMPLETE = ("en", "de", "ja")
+"""Languages that every business type is told in."""
+LANGUAGES = tuple(sorted(file.stem for file in SPOKEN.iterdir()))
+FEWEST_TYPES, FEWEST_BILLING_MODELS = 9, 5
+"""Of a language that is not complete."""
+ENGLISH = re.compile(r"\b(with|and|the|from|by|for|of|each|up to|without)\b", re.I)
+COMMA_LANGUAGES = tuple(name for name in LANGUAGES if content.language(name).decimal_mark == ",")
 NAME_LIMIT = 85
 RECEIPT_NAME_LIMIT = 44
 """Two lines of an 80 mm receipt."""
@@ -97,9 +104,17 @@ def all_notes(language: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_business_type_is_told_in_every_language(language: str) -> None:
+@pytest.mark.parametrize("language", COMPLETE)
+def test_every_business_type_is_told_in_every_complete_language(language: str) -> None:
     assert {kind.name for kind in content.types_in(language)} == set(content.business_types())
+
+
+@pytest.mark.parametrize("language", sorted(set(LANGUAGES) - set(COMPLETE)))
+def test_a_language_tells_business_types_of_many_billing_models(language: str) -> None:
+    kinds = content.types_in(language)
+    assert len(kinds) >= FEWEST_TYPES
+    billed = {family.billing for kind in kinds for families in kind.niches.values() for family in families}
+    assert len(billed) >= FEWEST_BILLING_MODELS
 
 
 def test_a_niche_never_gives_two_products_one_name(told: tuple[str, list[Told]]) -> None:
@@ -127,9 +142,8 @@ def test_name_patterns_mention_every_attribute_that_varies(told: tuple[str, list
                 assert varying <= set(re.findall(r"{(\w+)}", pattern)), (language, niche, family)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_niches_are_deep(language: str) -> None:
-    for kind in content.types_in(language):
+def test_niches_are_deep() -> None:
+    for kind in content.business_types().values():
         for niche, families in kind.niches.items():
             sold = sum(
                 family.sold(family.combination(index)) for family in families for index in range(family.combinations)
@@ -184,9 +198,16 @@ def test_german_texts_hold_no_english() -> None:
     assert found == {}
 
 
-def test_german_measures_have_a_decimal_comma() -> None:
+def test_other_european_texts_hold_no_english(told: tuple[str, list[Told]]) -> None:
+    language, products = told
+    texts = () if language == "en" else sorted(sentences(products) | all_notes(language))
+    assert complaints(text for text in texts if ENGLISH.search(text)) == []
+
+
+@pytest.mark.parametrize("language", COMMA_LANGUAGES)
+def test_measures_have_a_decimal_comma(language: str) -> None:
     strength_or_thousands = re.compile(r"\b(4\.8|8\.8|10\.9|12\.9|1\.4571|[1-9]\d{0,2}\.\d{3})\b")
-    for product in every_product("de"):
+    for product in every_product(language):
         rest = strength_or_thousands.sub("", product.name)
         assert not re.search(r"\d\.\d", rest), product.name
 

@@ -82,11 +82,22 @@ class Language(BaseModel):
     sentence_separator: str
     units: dict[str, tuple[str, ...]]
     words: dict[str, str]
+    texts_of: str | None = None
+    """Language whose texts it takes, where it has none of its own: Mexican Spanish those of Spain."""
+    instead: dict[str, str] = Field(default_factory=dict)
+    """What it says instead of words of those texts."""
 
     def measure(self, value: str) -> str:
         """A trade code or measure in the language's form."""
         text = re.sub(r"(?<=\d)\.(?=\d)", self.decimal_mark, value)
         return text if self.space_before_unit else re.sub(r"(?<=\d) (?=[A-Za-zµ°%])", "", text)
+
+    def said(self, text: str) -> str:
+        """A text with what the language says instead of some of its words."""
+        if not self.instead:
+            return text
+        words = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, self.instead))})(?!\w)")
+        return words.sub(lambda found: self.instead[found.group()], text)
 
 
 class Codes(BaseModel):
@@ -242,7 +253,8 @@ def business_types() -> dict[str, BusinessType]:
 @cache
 def types_in(language_name: str) -> tuple[BusinessType, ...]:
     """Business types that the language has texts for."""
-    told = {entry.name.removesuffix(".toml") for entry in (_ROOT / "texts" / language_name).iterdir()}
+    folder = language(language_name).texts_of or language_name
+    told = {entry.name.removesuffix(".toml") for entry in (_ROOT / "texts" / folder).iterdir()}
     return tuple(kind for name, kind in business_types().items() if name in told)
 
 
@@ -292,26 +304,28 @@ def _axis(values: list[str], growth: Decimal) -> tuple[AxisValue, ...]:
 @cache
 def texts(language_name: str, type_name: str) -> dict[tuple[str, str], FamilyText]:
     """What every family of a type is called in a language, by (niche, family)."""
-    data = _read("texts", language_name, f"{type_name}.toml")
-    words = {**language(language_name).words, **data.pop("words", {})}
+    speech = language(language_name)
+    data = _read("texts", speech.texts_of or language_name, f"{type_name}.toml")
+    words = {**speech.words, **data.pop("words", {})}
     shared = data.pop(_SHARED, {})
     told = {}
     for niche, families in business_types()[type_name].niches.items():
         section = {**shared, **data.get(niche, {})}
         for family in families:
-            told[niche, family.name] = _family_text(language(language_name), family, section, words)
+            told[niche, family.name] = _family_text(speech, family, section, words)
     return told
 
 
 def _family_text(speech: Language, family: Family, section: dict[str, Any], words: dict[str, str]) -> FamilyText:
     body = section[family.name]
     local = {**words, **body.get("words", {})}
+    detail, unit = body.get("detail"), body.get("unit")
     return FamilyText(
-        names=_alternatives(body["name"]),
-        texts=_alternatives(body["text"]),
-        detail=body.get("detail"),
-        unit=body.get("unit"),
-        notes=tuple(section["notes"]),
+        names=tuple(map(speech.said, _alternatives(body["name"]))),
+        texts=tuple(map(speech.said, _alternatives(body["text"]))),
+        detail=speech.said(detail) if detail else None,
+        unit=speech.said(unit) if unit else None,
+        notes=tuple(map(speech.said, section["notes"])),
         axes={
             axis: tuple(_spoken(speech, entry.value, local) for entry in values) for axis, values in family.axes.items()
         },
@@ -325,5 +339,5 @@ def _alternatives(value: str | list[str]) -> tuple[str, ...]:
 def _spoken(speech: Language, value: str, words: Mapping[str, str]) -> str:
     """An axis value as printed. A key that the language does not spell out raises KeyError."""
     if value in words or KEY.fullmatch(value):
-        return words[value]
+        return speech.said(words[value])
     return speech.measure(value)

@@ -98,7 +98,7 @@ class Sheet:
         self._fold = fold
         self.log = PrintLog()
         self.language = invoice.locale.split("-")[0]
-        self.w = words_for(self.language, invoice.identity.logo_seed)
+        self.w = words_for(invoice.locale, invoice.identity.logo_seed)
         self.habits = Draws("habits", invoice.identity.logo_seed)
         """Choices a company keeps from document to document."""
         golden = tables.rows(invoice)
