@@ -18,6 +18,7 @@ from pydantic import Field
 from docgen_assets.clients import blob_client
 from docgen_assets.partitions import ROSTER, SETTINGS, CompanyRange
 from docgen_core.runs.selection import CatalogueSpec, Selection
+from docgen_core.runs.wishes import selection_from
 from docgen_core.settings import load_settings
 
 if TYPE_CHECKING:
@@ -110,6 +111,19 @@ class Corpus(dg.ConfigurableResource):  # type: ignore[type-arg]
         default={"clean": 3, "light_scan": 1},
         description="Capture conditions with whole-number weights: clean (a text PDF), light_scan (an image of it).",
     )
+    currencies: list[str] = Field(default=[], description="Only documents in these currencies, ISO 4217. Empty: all.")
+    issued: str = Field(default="", description="Only documents dated so: FROM..TO, e.g. 2024-01-01..2024-06-30.")
+    line_items: str = Field(default="", description="Only documents with so many lines: FEWEST-MOST, e.g. 3-40.")
+    credit_notes: str = Field(default="", description="Share of credit notes among the documents, e.g. 0.05.")
+    tax_mix: dict[str, int] = Field(
+        default={}, description="Tax categories (UNCL 5305) with whole-number weights. Empty: as law and goods have it."
+    )
+    wear: int | None = Field(default=None, description="How worn captured pages are, 0-100. None: as drawn.")
+    output: str = Field(default="pdf", description="What the files are: pdf, png, jpeg, tiff or html.")
+    labels: bool = Field(default=False, description="Put a file of labels (JSON) beside each document.")
+    anachronism: bool = Field(
+        default=False, description="Allow documents from before their company, or in a form it never used."
+    )
     catalogue: str = Field(
         default=ROSTER_VERSION,
         description="Catalogue version to draw companies and products from; made range by range where it is missing.",
@@ -121,13 +135,25 @@ class Corpus(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def selection(self, companies: CompanyRange) -> Selection:
         """What the documents of a range are drawn from."""
-        return Selection(
-            locales=tuple(self.locales),
-            jurisdictions=tuple(self.jurisdictions),
-            layouts=tuple(self.layouts),
-            business_types=tuple(self.business_types),
-            conditions=dict(self.conditions),
-            companies=(companies.first, companies.last),
+        return selection_from(
+            {
+                "locale": self.locales,
+                "jurisdiction": self.jurisdictions,
+                "layout": self.layouts,
+                "business-type": self.business_types,
+                "condition": dict(self.conditions),
+                "companies": f"{companies.first}-{companies.last}",
+                "currency": self.currencies,
+                "issued": self.issued or None,
+                "line-items": self.line_items or None,
+                "credit-notes": self.credit_notes or None,
+                "tax-mix": dict(self.tax_mix),
+                "wear": self.wear,
+                "output": self.output,
+                "labels": self.labels,
+                "anachronism": self.anachronism,
+            },
+            "corpus",
         )
 
     def request(self, companies: CompanyRange) -> RunRequest:

@@ -5,10 +5,12 @@ Every parser raises `UsageError` with the value, what is wrong with it, and what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -87,48 +89,98 @@ UnitSize = Annotated[
     int | None,
     typer.Option("--unit-size", min=1, max=10_000, help="Documents to a unit; follows from --documents without it."),
 ]
-Locale = Annotated[
-    list[str] | None, typer.Option("--locale", help="Only these locales (repeat, or a,b): en-US, de-DE, ja-JP.")
+_Names = list[str] | None
+
+
+def _many(flag: str, help_: str, metavar: str = "NAME") -> Any:
+    return Annotated[_Names, typer.Option(flag, metavar=metavar, help=help_, show_default=False)]
+
+
+def _one(flag: str, metavar: str, help_: str) -> Any:
+    return Annotated[str | None, typer.Option(flag, metavar=metavar, help=help_, show_default=False)]
+
+
+def _said(flag: str, help_: str) -> Any:
+    return Annotated[bool, typer.Option(flag, help=help_)]
+
+
+_SELECTING: dict[str, Any] = {
+    "locale": _many("--locale", "Only these locales (repeat, or a,b): en-US, de-DE, ja-JP, …"),
+    "jurisdiction": _many("--jurisdiction", "Only sellers of these countries: US, DE, JP, …"),
+    "layout": _many("--layout", "Only these layouts."),
+    "business-type": _many("--business-type", "Only companies of these types."),
+    "currency": _many("--currency", "Only documents in these currencies: EUR, JPY, …"),
+    "company": _many("--company", "Only the companies with these ids.", "ID"),
+    "companies": _one("--companies", "FIRST-LAST|N", "Only companies with ids in a range, or the first N that fit."),
+    "condition": _many(
+        "--condition", "Capture conditions, with weights where wanted: clean=3,light_scan=1.", "NAME[=WEIGHT]"
+    ),
+    "wear": _one("--wear", "0-100", "How worn the captured pages are; without it each condition draws its own."),
+    "output": _one("--output", "pdf|png|jpeg|tiff|html", "What the files are; pdf without it."),
+    "issued": _one("--issued", "FROM..TO", "Only documents dated so: 2024-01-01..2024-06-30, 2023..2024, 2024-03."),
+    "line-items": _one("--line-items", "FEWEST-MOST", "Only documents with so many lines of items, e.g. 3-40."),
+    "credit-notes": _one("--credit-notes", "SHARE", "Share of the documents that are credit notes, e.g. 0.05."),
+    "tax-mix": _many("--tax-mix", "Tax categories (UNCL 5305), with weights: S=6,AE=2,Z=1,E=1.", "CATEGORY[=WEIGHT]"),
+    "labels": _said("--labels", "Put a file of labels (JSON) beside each document."),
+    "anachronism": _said("--anachronism", "Allow documents from before their company, or in a form it never used."),
+}
+"""The flags that choose documents, by the name of their wish."""
+
+_SelectionFile = Annotated[
+    str | None,
+    typer.Option(
+        "--selection",
+        metavar="FILE",
+        help="The same wishes as a YAML file, by the names of these flags; a flag wins over the file.",
+        show_default=False,
+    ),
 ]
-Jurisdiction = Annotated[
-    list[str] | None, typer.Option("--jurisdiction", help="Only sellers of these countries: US, DE, JP.")
-]
-Layout = Annotated[list[str] | None, typer.Option("--layout", help="Only these layouts.")]
-BusinessType = Annotated[list[str] | None, typer.Option("--business-type", help="Only companies of these types.")]
-Condition = Annotated[
-    list[str] | None,
-    typer.Option("--condition", help="Capture conditions, with weights where wanted: clean=3,light_scan=1."),
-]
-Companies = Annotated[
-    str | None, typer.Option("--companies", metavar="FIRST-LAST", help="Only companies with these ids, e.g. 0-49.")
-]
 
 
-def listed(values: Sequence[str] | None) -> tuple[str, ...]:
-    """Values of a repeatable option, commas split, in the order given, each once."""
-    split = (item.strip() for value in values or () for item in value.split(","))
-    return tuple(dict.fromkeys(item for item in split if item))
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a command was told about the documents it is to make."""
+
+    flags: Mapping[str, object]
+    file: str | None
+
+    def selection(self) -> Selection:
+        """The selection they make. Raises `UsageError`."""
+        from docgen_core.runs.wishes import selection_of
+
+        return selection_of(self.flags, self.file)
 
 
-def weights(values: Sequence[str] | None) -> dict[str, int]:
-    """`name` or `name=weight`, weights being whole numbers from 1; clean alone without any."""
-    parsed: dict[str, int] = {}
-    for item in listed(values):
-        name, mark, weight = item.partition("=")
-        if mark and not (weight.isascii() and weight.isdigit() and int(weight) > 0):
-            raise UsageError(f"--condition {item!r}: the weight must be a whole number from 1, e.g. clean=3")
-        parsed[name] = int(weight) if mark else 1
-    return parsed or {"clean": 1}
+def selecting(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the flags that choose documents, in the place of its parameter `wishes`."""
+    signature = inspect.signature(command, eval_str=True)
+    options = {name.replace("-", "_"): (name, kind) for name, kind in _SELECTING.items()}
+
+    @functools.wraps(command)
+    def chosen(**given: Any) -> int:
+        flags = {wish: given.pop(name) for name, (wish, _) in options.items()}
+        wishes = Wishes(flags, given.pop("selection"))
+        return command(**given, wishes=wishes)
+
+    added = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=False if wish in _SWITCHES else None, annotation=kind
+        )
+        for name, (wish, kind) in options.items()
+    ]
+    added.append(
+        inspect.Parameter("selection", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_SelectionFile)
+    )
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        own = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        parameters += added if parameter.name == "wishes" else [own]
+    chosen.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    chosen.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return chosen
 
 
-def company_range(value: str | None) -> tuple[int, int] | None:
-    """`FIRST-LAST`, both included."""
-    if value is None:
-        return None
-    first, mark, last = value.partition("-")
-    if not (mark and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
-        raise UsageError(f"--companies {value!r}: give FIRST-LAST with FIRST not above LAST, e.g. 0-49")
-    return int(first), int(last)
+_SWITCHES = frozenset(("labels", "anachronism"))
 
 
 def unit_set(text: str | None) -> frozenset[int] | None:
@@ -145,27 +197,6 @@ def unit_set(text: str | None) -> frozenset[int] | None:
             raise UsageError(f"--units {text!r}: give unit numbers and ranges below {MAX_UNITS}, e.g. 1,4-7")
         chosen.update(range(int(first), int(last) + 1))
     return frozenset(chosen)
-
-
-def selection_of(
-    locale: Sequence[str] | None,
-    jurisdiction: Sequence[str] | None,
-    layout: Sequence[str] | None,
-    business_type: Sequence[str] | None,
-    condition: Sequence[str] | None,
-    companies: str | None,
-) -> Selection:
-    """The flags as a selection."""
-    from docgen_core.runs.selection import Selection
-
-    return Selection(
-        locales=listed(locale),
-        jurisdictions=listed(jurisdiction),
-        layouts=listed(layout),
-        business_types=listed(business_type),
-        conditions=weights(condition),
-        companies=company_range(companies),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,25 +14,20 @@ from docgen_core.cli import console
 from docgen_core.cli.draining import Stop, Voice, drain, drain_each, stopping
 from docgen_core.cli.options import (
     Blobs,
-    BusinessType,
     Catalogue,
-    Companies,
     Concurrency,
-    Condition,
     Documents,
     JsonLines,
-    Jurisdiction,
-    Layout,
-    Locale,
     MaxRejected,
     Places,
     RunId,
     Seed,
     State,
     UnitSize,
+    Wishes,
     Workers,
     places,
-    selection_of,
+    selecting,
     unit_set,
 )
 from docgen_core.errors import UsageError
@@ -47,16 +42,13 @@ COMPANIES, PRODUCTS, RANGE_WIDTH = 120, 24, 30
 """Of a catalogue of which nothing else is said: companies, products a company, companies to a unit."""
 
 
+@selecting
 def plan(
     run: RunId,
     documents: Documents = 100,
     seed: Seed = 0,
-    locale: Locale = None,
-    jurisdiction: Jurisdiction = None,
-    layout: Layout = None,
-    business_type: BusinessType = None,
-    condition: Condition = None,
-    companies: Companies = None,
+    *,
+    wishes: Wishes,
     unit_size: UnitSize = None,
     tasks: Annotated[int | None, typer.Option("--tasks", min=1, help="Warn when these are too many workers.")] = None,
     catalogue: Catalogue = None,
@@ -66,7 +58,7 @@ def plan(
     """Plan a run without working on it; planning it again changes nothing."""
     from docgen_core.runs.plan import fleet_warning
 
-    selection = selection_of(locale, jurisdiction, layout, business_type, condition, companies)
+    selection = wishes.selection()
     with places(state, blobs, catalogue=catalogue) as here:
         planned = _planned(here, run, documents, seed, selection, unit_size, workers=1, voice=Voice.of(False))
         marker = planned.run.marker
@@ -112,17 +104,14 @@ def work(
             return drain_each(here, runs, workers, stop, voice, wait=not no_wait, within=within)
 
 
+@selecting
 def generate(
     run: RunId,
     documents: Documents = 100,
     workers: Workers = 1,
     seed: Seed = 0,
-    locale: Locale = None,
-    jurisdiction: Jurisdiction = None,
-    layout: Layout = None,
-    business_type: BusinessType = None,
-    condition: Condition = None,
-    companies: Companies = None,
+    *,
+    wishes: Wishes,
     unit_size: UnitSize = None,
     catalogue: Catalogue = None,
     as_json: JsonLines = False,
@@ -130,7 +119,7 @@ def generate(
     blobs: Blobs = None,
 ) -> int:
     """Plan a run and drain it. The same command again resumes it, and ends at once when it is done."""
-    selection = selection_of(locale, jurisdiction, layout, business_type, condition, companies)
+    selection = wishes.selection()
     voice = Voice.of(as_json)
     with places(state, blobs, catalogue=catalogue) as here, stopping() as stop:
         planned = _planned(here, run, documents, seed, selection, unit_size, workers, voice)

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from docgen_core.errors import MissingExtra, UsageError
+from docgen_core.errors import UsageError
 from docgen_core.state.budget import MAX_NAME_BYTES, ModelUsage
 
 PROCEDURAL = "procedural"
@@ -33,8 +33,6 @@ BATCH_VENDORS = ("anthropic", "azure", "mistral", "openai")
 """Whose batches batch_clients.py can hand in and collect."""
 BATCH_DISCOUNT_PERCENT = Decimal(50)
 """What all of these take off the price in real time."""
-_WITH_EXPONENT = re.compile(r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$")
-"""A number in JSON, which YAML would take for a text."""
 _PRESETS = files("docgen_core.llm") / "data" / "mixes"
 PRESETS = ("cheap", "balanced", "best")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -314,7 +312,9 @@ def load_mix(source: str) -> ProviderMix:
 
 def parse_mix(text: str, source: str) -> ProviderMix:
     """The mix that a YAML text describes. Raises `UsageError` naming the place and what to write there."""
-    data = _yaml(text, source)
+    from docgen_core.exact_yaml import read_yaml  # a worker reads no YAML
+
+    data = read_yaml(text, f"mix {source!r}")
     if not isinstance(data, dict):
         raise UsageError(f"mix {source!r} holds no `providers:`; a preset shows its form: {', '.join(PRESETS)}")
     try:
@@ -326,38 +326,6 @@ def parse_mix(text: str, source: str) -> ProviderMix:
         others = sum(error["type"] != "too_short" for error in refused.errors(include_url=False)[1:])
         more = f" (and {others} more)" if others else ""
         raise UsageError(f"mix {source!r}: {place}{_told(first['type'], first['msg'], first['loc'])}{more}") from None
-
-
-def _yaml(text: str, source: str) -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise MissingExtra("reading a mix", "models") from None
-
-    class Exact(yaml.SafeLoader):  # type: ignore[misc]
-        """YAML whose numbers with a point are exact, and whose names stand once."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            names = [name.value for name, _ in node.value]
-            if double := sorted({name for name in names if names.count(name) > 1}):
-                raise UsageError(f"mix {source!r}, line {node.start_mark.line + 1}: {double[0]!r} stands there twice")
-            return super().construct_mapping(node, deep)
-
-    def exact(loader: Any, node: Any) -> Any:
-        written = loader.construct_scalar(node).replace("_", "")
-        plain = re.fullmatch(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", written)
-        return Decimal(written) if plain else loader.construct_yaml_float(node)  # .inf, .nan
-
-    Exact.add_constructor("tag:yaml.org,2002:float", exact)
-    Exact.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+0123456789"))
-    try:
-        return yaml.load(text, Exact)
-    except (yaml.YAMLError, ValueError, ArithmeticError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise UsageError(
-            f"mix {source!r}{where} is not YAML: {getattr(error, 'problem', None) or 'it cannot be read'}"
-        ) from None
 
 
 def _place(location: tuple[int | str, ...], data: Mapping[str, Any]) -> str:

@@ -6,7 +6,24 @@ part of it: the same selection gives the same bytes whoever works on it.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from datetime import date
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+Output = Literal["pdf", "png", "jpeg", "tiff", "html"]
+OUTPUTS: tuple[Output, ...] = get_args(Output)
+"""What a document's file may be."""
+
+MOST_WEAR = 100
+
+_FIRST_FIELDS = ("locales", "jurisdictions", "layouts", "business_types", "conditions", "companies")
+"""Always part of a spec. The fields that came after them are left out while they say nothing, so that
+a spec from before them keeps its bytes and its digest."""
+
+FILE_FIELDS = frozenset(("conditions", "wear", "output", "labels"))
+"""What decides the file of a document and what lies beside it, and nothing of its content: runs that
+differ in these alone have the same documents and golden rows."""
 
 
 class Selection(BaseModel):
@@ -24,6 +41,36 @@ class Selection(BaseModel):
     """Capture conditions with integer weights."""
     companies: tuple[int, int] | None = None
     """First and last company id, both included."""
+    company_ids: tuple[int, ...] = ()
+    """These companies alone."""
+    company_count: int | None = Field(default=None, ge=1)
+    """The first so many of the companies that fit."""
+    currencies: tuple[str, ...] = ()
+    """ISO 4217 codes."""
+    issued: tuple[date, date] | None = None
+    """First and last day a document may be dated, both included."""
+    line_items: tuple[int, int] | None = None
+    """Fewest and most printed lines of items."""
+    credit_notes: int = Field(default=0, ge=0, le=1000)
+    """Credit notes among a thousand documents."""
+    tax_mix: dict[str, int] = Field(default_factory=dict)
+    """UNCL 5305 categories with integer weights; empty: as the sellers' law and goods have it."""
+    wear: int | None = Field(default=None, ge=0, le=MOST_WEAR)
+    """How worn the captured pages are, from 0 to 100; None: as each condition draws it."""
+    output: Output = "pdf"
+    labels: bool = False
+    """Whether a `labels.json` lies beside each document."""
+    anachronism: bool = False
+    """Whether documents may come from before their company, or in a form that it never used."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_says_nothing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in serialise(self).items()
+            if name in _FIRST_FIELDS
+            or getattr(self, name) != Selection.model_fields[name].get_default(call_default_factory=True)
+        }
 
 
 class CatalogueSpec(BaseModel):

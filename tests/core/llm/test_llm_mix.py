@@ -125,7 +125,7 @@ def test_a_price_of_zero_must_be_meant() -> None:
         ("- a", "holds no `providers:`"),
         ("", "holds no `providers:`"),
         ("providers: [\n", "line 2 is not YAML"),
-        ("a: 1\na: 2", "line 1: 'a' stands there twice"),
+        ("a: 1\na: 2", "line 2: 'a' stands there twice"),
         (written(one(), one()), "provider 'alpha' stands there twice"),
         (written(one(), rest="empty_reply_cap_usd: 0\nfallback: [{to: omega, share: 1}]"), "fallback to 'omega'"),
         (written(one(), rest="empty_reply_cap_usd: 0\nfallback: [{to: alpha, share: 0}]"), "fallback alpha, share: "),
