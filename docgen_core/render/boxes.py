@@ -22,14 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from docgen_core.errors import RenderFailed
+from docgen_core.render import gates
 from docgen_core.render.html import Page, Print
 
 SPECIMEN_NOTE = "Specimen: synthetic document, not for payment"
 CREATOR = "docgen"
 BOX_PLACES = 3
 """Decimal places of a published coordinate: a thousandth of a point is a 3,000th of a pixel at 24 dpi."""
-EDGE_POINTS = 0.5
-"""So far a character's advance may reach over the paper's edge; its ink is narrower."""
 _LINE_END_HYPHENS = str.maketrans("\x02\ufffe", "--")
 """What pdfium gives for a hyphen at the end of a line."""
 _WHITE_SPACE = np.array([chr(code).isspace() for code in range(0x10000)])
@@ -73,6 +72,8 @@ class _Fragment(NamedTuple):
     right: float
     bottom: float
     text: str
+    unseen: str
+    """Characters of `text` without ink."""
 
 
 def finish(raw: bytes, page: Page, *, faces: Iterable[str], document_id: str, subject: str) -> Rendered:
@@ -86,41 +87,53 @@ def finish(raw: bytes, page: Page, *, faces: Iterable[str], document_id: str, su
         subject: goes to the metadata.
 
     Raises:
-        RenderFailed: a logged value is not in the text layer inside its box, or is printed off the
-            page; something else is marked as golden; or another face was drawn with.
+        RenderFailed: a logged value is not in the text layer inside its box, has no ink, stands over
+            another, or is printed off the page; something else is marked as golden; a page is
+            blank; or a character was drawn with another face, by no glyph, or cut.
     """
-    sizes, fragments = _read(raw)
+    sizes, texts, fragments = _read(raw)
     boxes = _tie(page.prints, fragments)
-    pdf = _publish(raw, page, frozenset(faces), document_id=document_id, subject=subject)
+    pdf = _publish(raw, page, texts, frozenset(faces), document_id=document_id, subject=subject)
     return Rendered(pdf, len(sizes), sizes, boxes)
 
 
-def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Fragment]]:
-    """Sizes of the pages, and every fragment of the file."""
+_Text = tuple[str, gates.Floats]
+"""A page's characters but white space, and their boxes: rows of left, top, right, bottom."""
+
+
+def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Text], list[_Fragment]]:
+    """Sizes and texts of the pages, and every fragment of the file."""
     import pypdfium2
 
     sizes: list[tuple[float, float]] = []
+    texts: list[_Text] = []
     fragments: list[_Fragment] = []
     document = pypdfium2.PdfDocument(raw)
     try:
         for number, sheet in enumerate(document, start=1):
             size = tuple(round(side, BOX_PLACES) for side in sheet.get_size())
             sizes.append((size[0], size[1]))
-            fragments += _fragments(number, sizes[-1], _characters(sheet), _links(document, sheet))
+            texts.append(_characters(sheet))
+            chars, boxes = texts[-1]
+            picture = gates.picture_of(sheet, sizes[-1])
+            gates.refuse_blank(number, picture)
+            gates.refuse_missing_glyphs(number, chars)
+            gates.refuse_outside(number, sizes[-1], chars, boxes)
+            seen = gates.inked(picture, sizes[-1][1], boxes)
+            fragments += _fragments(number, texts[-1], _links(document, sheet), seen)
             sheet.close()
     finally:
         document.close()
-    return tuple(sizes), fragments
+    return tuple(sizes), texts, fragments
 
 
-_Floats = npt.NDArray[np.float32]
 _Indices = npt.NDArray[np.intp]
 _LINK_BYTES = 4096
 """Room for a link's target; `PrintLog` makes targets far shorter."""
 
 
-def _characters(sheet: Any) -> tuple[str, _Floats]:
-    """A page's characters but white space, and their boxes: rows of left, top, right, bottom."""
+def _characters(sheet: Any) -> _Text:
+    """What a page's text layer holds."""
     import pypdfium2.raw as raw
 
     text_page = sheet.get_textpage()
@@ -140,7 +153,7 @@ def _characters(sheet: Any) -> tuple[str, _Floats]:
     return text, np.frombuffer(boxes, dtype=np.float32).reshape(-1, 4)
 
 
-def _links(document: Any, sheet: Any) -> tuple[list[str], _Floats]:
+def _links(document: Any, sheet: Any) -> tuple[list[str], gates.Floats]:
     """Targets of a page's links, and their rectangles: rows of left, top, right, bottom."""
     import pypdfium2.raw as raw
 
@@ -158,35 +171,36 @@ def _links(document: Any, sheet: Any) -> tuple[list[str], _Floats]:
 
 
 def _fragments(
-    number: int, size: tuple[float, float], characters: tuple[str, _Floats], links: tuple[list[str], _Floats]
+    number: int, text: _Text, links: tuple[list[str], gates.Floats], inked: npt.NDArray[np.bool_]
 ) -> Iterator[_Fragment]:
     """The page's links, each with the characters whose middle is inside it."""
-    chars, boxes = characters
+    chars, boxes = text
     targets, rects = links
-    _refuse_outside(number, size, chars, boxes)
     link_of, char_of = _pairs(boxes, rects)
     inside = "".join(map(chars.__getitem__, char_of.tolist()))
+    unseen = ~inked[char_of]
     ends = np.searchsorted(link_of, np.arange(len(targets) + 1))
     # The rectangle stands on whole pixels; the glyphs say where the text really begins and ends.
     filled = np.flatnonzero(np.diff(ends))
     rects[filled, 0] = np.minimum.reduceat(boxes[char_of, 0], ends[filled])
     rects[filled, 2] = np.maximum.reduceat(boxes[char_of, 2], ends[filled])
+    _refuse_overlap(number, targets, rects)
     sides = (np.round(rects.astype(np.float64), BOX_PLACES) + 0.0).tolist()
+    all_seen = not unseen.any()
     for target, (left, top, right, bottom), (start, end) in zip(targets, sides, pairwise(ends.tolist()), strict=True):
-        yield _Fragment(target, number, left, top, right, bottom, inside[start:end])
+        hidden = "" if all_seen else "".join(np.array(list(inside[start:end]))[unseen[start:end]])
+        yield _Fragment(target, number, left, top, right, bottom, inside[start:end], hidden)
 
 
-def _refuse_outside(number: int, size: tuple[float, float], chars: str, boxes: _Floats) -> None:
-    """Raise `RenderFailed` when a character does not stand on the paper."""
-    left, top, right, bottom = boxes.T
-    up = (top + bottom) / 2
-    lost = np.flatnonzero((left < -EDGE_POINTS) | (right > size[0] + EDGE_POINTS) | (up < 0) | (up > size[1]))
-    if len(lost):
-        shown = "".join(chars[index] for index in lost[:20])
-        raise RenderFailed(f"page {number}: {shown!r} is printed outside the page; give the layout more room")
+def _refuse_overlap(number: int, targets: Sequence[str], rects: gates.Floats) -> None:
+    """Raise `RenderFailed` when one value stands over another."""
+    pair = gates.overlapping(rects, targets)
+    if pair:
+        one, other = (targets[index] for index in pair)
+        raise RenderFailed(f"page {number}: {one!r} and {other!r} are printed over each other")
 
 
-def _pairs(boxes: _Floats, rects: _Floats) -> tuple[_Indices, _Indices]:
+def _pairs(boxes: gates.Floats, rects: gates.Floats) -> tuple[_Indices, _Indices]:
     """Links and the characters whose middle is inside them, by link, then from left to right."""
     across, up = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
     left, top, right, bottom = rects.T
@@ -215,6 +229,9 @@ def _tie(prints: Sequence[Print], fragments: Sequence[_Fragment]) -> tuple[Box, 
         if parts is None:
             raise RenderFailed(f"{_name(entry)} is logged as printed and is not on the page")
         parts.sort(key=lambda part: (part.page, -part.top, part.left))
+        unseen = "".join(part.unseen for part in parts)
+        if unseen:
+            raise RenderFailed(f"{_name(entry)} is printed so that {unseen!r} cannot be seen")
         texts = _split(entry, [part.text for part in parts])
         boxes += (
             Box(entry, order, part.page, text, _quad(part))
@@ -263,12 +280,21 @@ def metadata(page: Page, *, document_id: str, subject: str) -> Mapping[str, str]
     }
 
 
-def _publish(raw: bytes, page: Page, faces: frozenset[str], *, document_id: str, subject: str) -> bytes:
-    """The file without links, with its metadata. Raises `RenderFailed` for a face that is not `faces`'."""
+def _publish(
+    raw: bytes, page: Page, texts: Sequence[_Text], faces: frozenset[str], *, document_id: str, subject: str
+) -> bytes:
+    """The file without links, with its metadata.
+
+    Raises `RenderFailed` for a face that is not `faces`', for a character that is cut, and for
+    another number of pages than was read.
+    """
     import pikepdf
 
     with pikepdf.open(io.BytesIO(raw)) as printed, pikepdf.new() as pdf:
-        for number, sheet in enumerate(printed.pages, start=1):
+        if len(printed.pages) != len(texts):
+            raise RenderFailed(f"the print has {len(printed.pages)} pages to one reader and {len(texts)} to another")
+        for number, (sheet, text) in enumerate(zip(printed.pages, texts, strict=True), start=1):
+            gates.refuse_cut(number, sheet.obj["/Contents"].read_bytes(), *text)
             foreign = set(_font_names(sheet.obj.get("/Resources"))) - faces
             if foreign:
                 raise RenderFailed(

@@ -56,6 +56,7 @@ _LIVE_PAGE = (
     "html{-webkit-print-color-adjust:exact;print-color-adjust:exact}"
     f"html{{{_DEFAULT_FONT}}}@page{{{_DEFAULT_FONT}}}body{{margin:0}}"
     "a[href^='golden:']{color:inherit;text-decoration:none}"
+    "*{overflow:visible!important;clip-path:none!important}"  # what does not fit is seen, not hidden
     '</style><style id="docgen-page"></style></head><body></body></html>'
 )
 _ADD_FACES = """(css) => {
@@ -186,7 +187,7 @@ class Renderer:
 
         Raises:
             GlyphMissing: the page holds a character that none of its faces draws.
-            RenderFailed: no print in two browsers, or the print does not hold what the page logged.
+            RenderFailed: no print in two browsers, or the print does not pass a gate (`gates`); it names the document.
         """
         body = unicodedata.normalize("NFC", page.body)
         self._check_glyphs(page, body)
@@ -200,7 +201,10 @@ class Renderer:
             except BrowserGone as gone:
                 self.close()
                 raise RenderFailed(f"document {document_id} was not printed in two browsers: {gone}") from None
-        return finish(raw, page, faces=self._face_names, document_id=document_id, subject=subject)
+        try:
+            return finish(raw, page, faces=self._face_names, document_id=document_id, subject=subject)
+        except RenderFailed as refused:
+            raise RenderFailed(f"document {document_id} ({page.title}): {refused}") from None
 
     def process_ids(self) -> list[int]:
         """Ids of the processes of the browser and of its driver; none before the first print."""

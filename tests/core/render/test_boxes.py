@@ -12,6 +12,7 @@ import pikepdf
 import pytest
 
 from docgen_core.errors import GlyphMissing, RenderFailed
+from docgen_core.render import gates
 from docgen_core.render.boxes import Rendered
 from docgen_core.render.fonts import FACES
 
@@ -174,16 +175,26 @@ def test_the_published_file_has_no_links_and_says_it_is_a_specimen(draw: Callabl
     ("body", "message"),
     [
         ("<p>nothing</p>", "not on the page"),
-        ("<p style='display:none'>{value}</p>", "not on the page"),
+        ("<p style='display:none'>{value}</p>x", "not on the page"),
         ("<p style='text-transform:uppercase'>{value}</p>", "is printed as 'NETTOTAL'"),
-        ("<p style='width:1em;overflow:hidden;white-space:nowrap;text-overflow:ellipsis'>{value}</p>", "printed"),
         ("<p>{value}</p><a href='golden:rows/2/total/0'>x</a>", "print log does not hold"),
         ("<p>{value}</p><a href='https://sample.example/'>x</a>", "print log does not hold"),
-        ("<p style='margin-left:260mm;white-space:nowrap'>{value}</p>", "not on the page"),
+        ("<p style='margin-left:260mm;white-space:nowrap'>{value}</p>x", "not on the page"),
         ("<style>@page{{margin:0}}</style><p style='margin-left:-1mm'>{value}</p>", "outside the page"),
         ("<p style='margin-left:-10mm'>{value}</p>", "is printed as 'tal'"),
         ("<p>{value}</p><p style=\"font-family:'Liberation Sans','DejaVu Sans'\">other face</p>", "not bundled"),
         ("<p>{value}<span style='margin-left:-3em'>overprint</span></p>", "is printed as"),
+        ("<p style='color:#fff'>{value}</p>x", "'Nettotal' cannot be seen"),
+        ("<p style='background:#123;color:#123'>{value}</p>", "cannot be seen"),
+        ("<p style='opacity:0'>{value}</p>x", "not on the page|cannot be seen"),
+        ("<p>{value}</p><div style='position:absolute;inset:0;background:#eee'></div>x", "cannot be seen"),
+        (
+            "<p>{value}</p><div style='position:absolute;inset:0 auto 0 5mm;width:9mm;background:#fff'></div>",
+            "be seen",
+        ),
+        ("<p>{value}</p><p style='margin-left:-1mm'>A label in the margin</p>", "'A' is cut at the margin"),
+        ("<p>{value}</p><p style='text-align:right;margin-right:-1mm'>Sum</p>", "'m' is cut at the margin"),
+        ("<p>{value}</p><div style='break-before:page'><br></div>", "page 2 is blank"),
     ],
 )
 def test_a_page_that_prints_otherwise_than_it_logs_is_refused(
@@ -193,6 +204,24 @@ def test_a_page_that_prints_otherwise_than_it_logs_is_refused(
     with pytest.raises(RenderFailed, match=message) as refused:
         draw(paper.page(body.format(value=value)))
     assert "\n" not in str(refused.value)
+
+
+def test_a_character_without_a_glyph_is_refused() -> None:
+    gates.refuse_missing_glyphs(1, "Total")
+    with pytest.raises(RenderFailed, match="page 3: the character after 'Net' is drawn by no glyph"):
+        gates.refuse_missing_glyphs(3, "Net\x00total")
+
+
+def test_values_over_each_other_are_refused(draw: Callable, paper: Any) -> None:
+    one, other = paper.show("total", "12.00"), paper.show("net", "34.00")
+    with pytest.raises(RenderFailed, match="golden:rows/1/total/0' and 'golden:rows/1/net/0' are printed over"):
+        draw(paper.page(f"<p style='margin:0'>{one}</p><p style='margin:-.8em 0 0'>{other}</p>"))
+
+
+def test_what_does_not_fit_is_seen_and_not_hidden(draw: Callable, paper: Any) -> None:
+    name = paper.show("name", "A long name that has no room where it stands")
+    rendered = draw(paper.page(f"<p style='width:2em;height:1em;overflow:hidden;white-space:nowrap'>{name}</p>"))
+    assert [box.text for box in rendered.boxes] == ["A long name that has no room where it stands"]
 
 
 def test_a_value_in_a_repeated_table_head_is_refused(draw: Callable, paper: Any) -> None:

@@ -1,0 +1,154 @@
+"""What a printed sheet must be before it is published: legible, whole, and nothing on it lost.
+
+Each gate raises `RenderFailed` with what is wrong, so that a bad document fails its unit instead
+of reaching the golden set. They judge the print itself, not the page it was made from: the text
+layer as a reader program sees it, and a small picture of the sheet.
+What does not belong here: tying values to boxes (`boxes`), and which faces there are (`fonts`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from docgen_core.errors import RenderFailed
+
+Floats = npt.NDArray[np.float32]
+"""Rows of left, top, right, bottom in points from the sheet's lower left."""
+
+Picture = npt.NDArray[np.uint8]
+"""Grey, rows from the top."""
+
+EDGE_POINTS = 0.75
+"""So far a character's advance may reach over an edge; its ink is narrower."""
+LEADING = 0.2
+"""Part of a character's box, above and below, that holds no ink worth the name."""
+INK_DPI = 50
+"""A full stop of small print still darkens a pixel; finer pictures cost more and tell no more."""
+INK_STEPS = 4.0
+"""Standard deviation of grey, of 255, above which a character stands out from what is under it."""
+_PIXELS_A_POINT = INK_DPI / 72
+_WHITE = 255
+_NO_GLYPH = "\x00\ufffd"
+"""What the text layer gives for a character that its face does not have."""
+_SHOWN = 20
+"""Characters that a message quotes."""
+
+_NUMBER = rb"(-?\d*\.?\d+)"
+_SCALE = re.compile(rb"^" + _NUMBER + rb" 0 0 -" + _NUMBER + rb" 0 " + _NUMBER + rb" cm")
+_CLIP = re.compile(rb"\n" + rb" ".join([_NUMBER] * 4) + rb" re\nW\*? n")
+
+
+def picture_of(sheet: Any, size: tuple[float, float]) -> Picture:
+    """A small grey picture of a sheet."""
+    import pypdfium2.raw as raw
+
+    width, height = (max(1, round(side * _PIXELS_A_POINT)) for side in size)
+    picture = np.full((height, width), _WHITE, dtype=np.uint8)
+    bitmap = raw.FPDFBitmap_CreateEx(width, height, raw.FPDFBitmap_Gray, picture.ctypes.data, width)
+    raw.FPDF_RenderPageBitmap(bitmap, sheet.raw, 0, 0, width, height, 0, raw.FPDF_GRAYSCALE)
+    raw.FPDFBitmap_Destroy(bitmap)
+    return picture
+
+
+def refuse_blank(number: int, picture: Picture) -> None:
+    """Raise `RenderFailed` when nothing is drawn on a sheet."""
+    if picture.min() == _WHITE:
+        raise RenderFailed(f"page {number} is blank: let the layout end where its content does")
+
+
+def refuse_missing_glyphs(number: int, chars: str) -> None:
+    """Raise `RenderFailed` when a character was drawn as the box that stands for no glyph."""
+    lost = next((index for index, char in enumerate(chars) if char in _NO_GLYPH), None)
+    if lost is not None:
+        before = chars[max(0, lost - _SHOWN) : lost]
+        raise RenderFailed(
+            f"page {number}: the character after {before!r} is drawn by no glyph: "
+            "every font-family stack of a layout ends with a face that covers its text"
+        )
+
+
+def refuse_outside(number: int, size: tuple[float, float], chars: str, boxes: Floats) -> None:
+    """Raise `RenderFailed` when a character does not stand on the paper."""
+    left, top, right, bottom = boxes.T
+    up = (top + bottom) / 2
+    lost = (left < -EDGE_POINTS) | (right > size[0] + EDGE_POINTS) | (up < 0) | (up > size[1])
+    if lost.any():
+        raise RenderFailed(
+            f"page {number}: {_quoted(chars, lost)} is printed outside the page; give the layout more room"
+        )
+
+
+def refuse_cut(number: int, content: bytes, chars: str, boxes: Floats) -> None:
+    """Raise `RenderFailed` when the edge of the page's area cuts through a character.
+
+    The browser cuts what is printed at the `@page` margins; nothing else does, for no element of a
+    live page may hide what it holds.
+    """
+    scale, clip = _SCALE.match(content), _CLIP.search(content)
+    if scale is None or clip is None:
+        return
+    across, down, height = map(float, scale.groups())
+    x, y, wide, high = map(float, clip.groups())
+    left, right = across * x - EDGE_POINTS, across * (x + wide) + EDGE_POINTS
+    top, bottom = height - down * y, height - down * (y + high)
+    leading = (boxes[:, 1] - boxes[:, 3]) * LEADING
+    from_left, from_top, to_right, to_bottom = boxes[:, 0], boxes[:, 1] - leading, boxes[:, 2], boxes[:, 3] + leading
+    within = (from_left >= left) & (to_right <= right) & (from_top <= top) & (to_bottom >= bottom)
+    beside = (to_right <= left) | (from_left >= right) | (to_bottom >= top) | (from_top <= bottom)
+    cut = ~(within | beside)
+    if cut.any():
+        raise RenderFailed(f"page {number}: {_quoted(chars, cut)} is cut at the margin; give the layout more room")
+
+
+def inked(picture: Picture, height_points: float, boxes: Floats) -> npt.NDArray[np.bool_]:
+    """For each character whether it can be seen: its box holds two shades at least.
+
+    White on white, transparent, or covered by something drawn later, it cannot.
+    """
+    import cv2
+
+    left, top, right, bottom = boxes.T * np.float32(_PIXELS_A_POINT)
+    height, width = picture.shape
+    foot = np.float32(height_points * _PIXELS_A_POINT)
+    x0, x1 = _pixels(left, right, width)
+    y0, y1 = _pixels(foot - top, foot - bottom, height)
+    area = (x1 - x0) * (y1 - y0)
+    mean, square = (
+        (table[y1, x1] - table[y0, x1] - table[y1, x0] + table[y0, x0]) / area for table in cv2.integral2(picture)
+    )
+    shades: npt.NDArray[np.bool_] = square - mean * mean > INK_STEPS**2
+    return shades
+
+
+def _pixels(start: Any, end: Any, room: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """First pixel and the one after the last of each span, at least one of them, within the picture."""
+    first = np.clip(np.floor(start), 0, room - 1).astype(np.intp)
+    return first, np.clip(np.ceil(end), first + 1, room).astype(np.intp)
+
+
+def overlapping(rects: Floats, owners: Sequence[str]) -> tuple[int, int] | None:
+    """Two of the rectangles, of different owners, that share ink's room, or None."""
+    if len(rects) < 2:
+        return None
+    order = np.argsort(-rects[:, 1], kind="stable")
+    left, top, right, bottom = rects[order].T
+    leading = (top - bottom) * LEADING
+    top, bottom = top - leading, bottom + leading
+    # Only as far down as the tallest reaches: a sheet has hundreds of values, a line of them a dozen.
+    reach = np.searchsorted(-top, -bottom, side="left")
+    count = np.maximum(reach - np.arange(1, len(order) + 1), 0)
+    one = np.repeat(np.arange(len(order)), count)
+    other = one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
+    across = (left[one] < right[other]) & (left[other] < right[one])
+    meet = across & (bottom[one] < top[other]) & (bottom[other] < top[one])
+    pairs = ((int(order[one[index]]), int(order[other[index]])) for index in np.flatnonzero(meet))
+    return next((pair for pair in pairs if owners[pair[0]] != owners[pair[1]]), None)
+
+
+def _quoted(chars: str, chosen: npt.NDArray[np.bool_]) -> str:
+    return repr("".join(chars[index] for index in np.flatnonzero(chosen)[:_SHOWN]))
