@@ -140,7 +140,7 @@ class FaceSet:
 
 
 FACES = FaceSet.load(FONTS_DIRECTORY)
-"""The bundled faces. Families: Docgen Sans, Serif, Mono, Condensed, JP, JP Serif; weights 400 and 700."""
+"""The bundled faces. Families: Docgen Sans, Serif, Mono, Condensed, JP, JP Serif, KR; weights 400 and 700."""
 
 
 def fingerprint() -> str:

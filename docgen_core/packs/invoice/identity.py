@@ -26,7 +26,12 @@ _TYPEFACES = {
     "fr": {"Docgen Sans": 58, "Docgen Serif": 24, "Docgen Condensed": 18},
     "it": {"Docgen Sans": 56, "Docgen Serif": 26, "Docgen Condensed": 18},
     "ja": {"Docgen JP": 62, "Docgen JP Serif": 26, "Docgen Sans": 12},
+    "ko": {"Docgen KR": 82, "Docgen Sans": 18},
+    "nl": {"Docgen Sans": 66, "Docgen Serif": 12, "Docgen Condensed": 22},
+    "pl": {"Docgen Sans": 62, "Docgen Serif": 14, "Docgen Condensed": 24},
     "pt": {"Docgen Sans": 62, "Docgen Serif": 18, "Docgen Condensed": 20},
+    "sv": {"Docgen Sans": 62, "Docgen Serif": 18, "Docgen Condensed": 20},
+    "tr": {"Docgen Sans": 64, "Docgen Serif": 14, "Docgen Condensed": 22},
 }
 _TILL_TYPEFACE = "Docgen Mono"
 
@@ -37,7 +42,12 @@ _DATE_STYLES = {
     "fr": {"dd/MM/y": 72, "d MMMM y": 24, "dd.MM.y": 4},
     "it": {"dd/MM/y": 74, "d MMMM y": 20, "dd-MM-y": 6},
     "ja": {"y年M月d日": 60, "y/MM/dd": 32, "y-MM-dd": 8},
+    "ko": {"y-MM-dd": 38, "y년 M월 d일": 34, "y.MM.dd": 18, "y. M. d.": 10},
+    "nl": {"dd-MM-y": 74, "d MMMM y": 26},
+    "pl": {"dd.MM.y": 56, "y-MM-dd": 34, "d MMMM y": 10},
     "pt": {"dd/MM/y": 82, "d 'de' MMMM 'de' y": 18},
+    "sv": {"y-MM-dd": 92, "d MMMM y": 8},
+    "tr": {"dd.MM.y": 62, "dd/MM/y": 22, "d MMMM y": 16},
 }
 """Patterns with four-digit years: a golden date must follow from what is printed."""
 

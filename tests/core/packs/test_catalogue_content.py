@@ -21,6 +21,8 @@ FEWEST_TYPES, FEWEST_BILLING_MODELS = 9, 5
 """Of a language that is not complete."""
 ENGLISH = re.compile(r"\b(with|and|the|from|by|for|of|each|up to|without)\b", re.I)
 COMMA_LANGUAGES = tuple(name for name in LANGUAGES if content.language(name).decimal_mark == ",")
+CHARACTER_SETS = {"ja": "shift_jis", "ko": "euc_kr"}
+"""Where a language prints more than Latin, the set that its bundled face draws."""
 NAME_LIMIT = 85
 RECEIPT_NAME_LIMIT = 44
 """Two lines of an 80 mm receipt."""
@@ -28,7 +30,7 @@ DESCRIPTION_LIMIT = 170
 FEWEST_PRODUCTS_OF_A_NICHE = 60
 
 PRINTABLE = re.compile(r"[\u0020-\u007e\u00a0-\u017f\u2013\u2014\u2018\u2019\u201c-\u201e\u2022\u2026\u20acµΩ]*")
-"""Latin-1, Latin Extended-A and common punctuation; Japanese adds JIS X 0208."""
+"""Latin-1, Latin Extended-A and common punctuation; Japanese adds JIS X 0208, Korean KS X 1001."""
 PLACEHOLDER = re.compile(r"[{}<>]|\b(null|none|todo|tbd|lorem|product \d|artikel \d)\b|\.\.|  | ,|、、|,,|\s$", re.I)
 CONTACT = re.compile(r"@|www|https?:|\.(com|de|jp|net)\b|\bDE\d{2} ?\d{4}|\+?\d{2,4}[-/ ]\d{3,4}[-/ ]\d{4}")
 MARKETING = re.compile(
@@ -46,6 +48,7 @@ TRADEMARKS = re.compile(
 )
 LOANWORDS = frozenset(Path(__file__).with_name("german_loanwords.txt").read_text(encoding="utf-8").split())
 """Words and codes of the German trade that are English ones too; a new one is admitted here by hand."""
+ROMAN_IN_KOREAN = frozenset({"kWp", "vCPU"})
 ROMAN_IN_JAPANESE = frozenset({"min", "mol"})
 
 
@@ -177,8 +180,8 @@ def test_texts_are_printable_with_the_bundled_faces(told: tuple[str, list[Told]]
         for char in text:
             if PRINTABLE.fullmatch(char):
                 continue
-            assert language == "ja", (char, text)
-            char.encode("shift_jis")
+            assert language in CHARACTER_SETS, (char, text)
+            char.encode(CHARACTER_SETS[language])
 
 
 def test_german_texts_hold_no_english() -> None:
@@ -210,6 +213,15 @@ def test_measures_have_a_decimal_comma(language: str) -> None:
     for product in every_product(language):
         rest = strength_or_thousands.sub("", product.name)
         assert not re.search(r"\d\.\d", rest), product.name
+
+
+def test_korean_texts_are_korean() -> None:
+    hangul = re.compile(r"[\uac00-\ud7a3]")
+    foreign = re.compile(r"[A-Za-z]*[a-z]{3,}[A-Za-z]*")
+    for product in every_product("ko"):
+        assert hangul.search(product.name), product.name
+        for text in (product.name, *product.descriptions):
+            assert set(foreign.findall(text)) <= ROMAN_IN_KOREAN, text
 
 
 def test_japanese_texts_are_japanese() -> None:

@@ -97,11 +97,14 @@ def test_a_stack_covers_what_any_of_its_faces_covers() -> None:
     fonts.check("軸受 ¥1,234", ("Docgen Mono", "Docgen JP"))
 
 
+EAST_ASIAN = ("Docgen JP", "Docgen JP Serif", "Docgen KR")
+
+
 @pytest.mark.parametrize("family", FACES.families)
 def test_every_family_draws_what_a_document_needs(family: str) -> None:
     covered = fonts.coverage(family)
     latin = [*range(0x20, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    if "JP" not in family:
+    if family not in EAST_ASIAN:
         latin += [code for code in range(0x100, 0x180) if chr(code) not in "ŉſĬĭĲĳŦŧ"]
     needed = "".join(map(chr, latin)) + "\u00a0\u2009\u202f\u2007–—‑−×÷€£¥‘’“”„‚•…†‡‰"
     assert not [f"U+{ord(char):04X}" for char in needed if ord(char) not in covered]
@@ -117,6 +120,12 @@ def test_the_japanese_families_draw_jis_levels_1_and_2_and_the_signs_of_trade(fa
     assert len(kanji) == 6355
     signs = "〒〜～−－・※㈱㈲①②③㎡℃ｱｲｳ（）「」、。￥％＋髙﨑"
     assert not {char for char in kanji + signs if ord(char) not in fonts.coverage(family)}
+
+
+def test_the_korean_family_draws_the_syllables_of_ks_x_1001_and_the_signs_of_trade() -> None:
+    syllables = "".join(bytes([row, cell]).decode("euc_kr") for row in range(0xB0, 0xC9) for cell in range(0xA1, 0xFF))
+    assert len(syllables) == 2350
+    assert not {char for char in syllables + "₩￦㈜㎡℃①②③·「」※" if ord(char) not in fonts.coverage("Docgen KR")}
 
 
 @pytest.mark.parametrize("face", FACES.faces, ids=lambda face: face.path.stem)
@@ -138,6 +147,7 @@ def test_each_family_has_two_weights_and_a_licence_and_all_are_small() -> None:
         "Docgen Condensed",
         "Docgen JP",
         "Docgen JP Serif",
+        "Docgen KR",
     )
     for family in FACES.families:
         assert [face.weight for face in FACES.of(family)] == [400, 700]

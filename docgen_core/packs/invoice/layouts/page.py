@@ -26,6 +26,7 @@ LAST_RESORT_FACE = "Docgen JP"
 
 _JAPANESE_FACE = {"Docgen Serif": "Docgen JP Serif"}
 """Face for Japanese text that goes with a Latin one, where it is not the last resort."""
+_KOREAN_FACE = "Docgen KR"
 
 _DIGITS = "0123456789"
 _WHITE, _INK = "#ffffff", "#1b1b1b"
@@ -95,7 +96,7 @@ def _style(sheet: Sheet, receipt_height_mm: float | None) -> str:
         "language": sheet.language,
         "accent": identity.accent,
         "on_accent": _ink_on(identity.accent),
-        "stack": _stack(identity.typeface, sheet.language),
+        "stack": _stack(identity.typeface, sheet),
         "width": width,
         "height": height,
         "counter": _counter(sheet),
@@ -106,9 +107,13 @@ def _style(sheet: Sheet, receipt_height_mm: float | None) -> str:
     return "".join(_environment().get_template(name).render(names) for name in templates)
 
 
-def _stack(typeface: str, language: str) -> str:
-    japanese = _JAPANESE_FACE.get(typeface, LAST_RESORT_FACE) if language == "ja" else LAST_RESORT_FACE
-    return ", ".join(f'"{face}"' for face in dict.fromkeys((typeface, japanese, LAST_RESORT_FACE)))
+def _stack(typeface: str, sheet: Sheet) -> str:
+    invoice, faces = sheet.invoice, [typeface]
+    if sheet.language == "ja":
+        faces.append(_JAPANESE_FACE.get(typeface, LAST_RESORT_FACE))
+    if "KR" in {invoice.seller.country, invoice.buyer.country if invoice.buyer else ""}:
+        faces.append(_KOREAN_FACE)
+    return ", ".join(f'"{face}"' for face in dict.fromkeys((*faces, LAST_RESORT_FACE)))
 
 
 def _page_of(sheet: Sheet) -> tuple[str, str, str]:
