@@ -11,10 +11,11 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import re
 import shutil
 import subprocess
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html import unescape
@@ -25,7 +26,7 @@ from typing import Self
 from docgen_core.errors import BrowserMissing, GlyphMissing, RenderFailed
 from docgen_core.render.boxes import Box, Rendered, finish
 from docgen_core.render.browser import BrowserGone, LivePage
-from docgen_core.render.fonts import DEFAULT_STACK, FACES, FaceSet
+from docgen_core.render.fonts import DEFAULT_STACK, FACES, WHITE_SPACE, FaceSet
 from docgen_core.render.html import Page
 
 __all__ = ["Box", "Rendered", "Renderer", "chromium_version", "find_chromium"]
@@ -59,6 +60,8 @@ _LIVE_PAGE = (
     "*{overflow:visible!important;clip-path:none!important}"  # what does not fit is seen, not hidden
     '</style><style id="docgen-page"></style></head><body></body></html>'
 )
+_FAMILY = """["']([^"']+)["']"""
+_STACKS = re.compile(rf"{_FAMILY}(?:\s*,\s*{_FAMILY})*")
 _ADD_FACES = """(css) => {
   const style = document.createElement('style');
   style.textContent = css;
@@ -190,14 +193,16 @@ class Renderer:
             RenderFailed: no print in two browsers, or the print does not pass a gate (`gates`); it names the document.
         """
         body = unicodedata.normalize("NFC", page.body)
-        self._check_glyphs(page, body)
+        drawn = set().union(*(map(unescape, (body, page.running_text, page.style))))
+        self._check_glyphs(page, drawn)
+        families = self._needed(page, drawn)
         try:
-            raw = self._print(page, body)
+            raw = self._print(page, body, families)
         except BrowserGone as gone:
             _log.info("document %s is printed once more, in a fresh browser: %s", document_id, gone)
             self.close()
             try:
-                raw = self._print(page, body)
+                raw = self._print(page, body, families)
             except BrowserGone as gone:
                 self.close()
                 raise RenderFailed(f"document {document_id} was not printed in two browsers: {gone}") from None
@@ -220,10 +225,8 @@ class Renderer:
         if live is not None:
             live.page.close()
 
-    def _check_glyphs(self, page: Page, body: str) -> None:
+    def _check_glyphs(self, page: Page, drawn: set[str]) -> None:
         families = self._families(page)
-        texts = (body, page.running_text, page.style)
-        drawn = {char for text in texts for char in unescape(text)}
         try:
             self._faces.check("".join(sorted(drawn)), families)
         except GlyphMissing as missing:
@@ -236,9 +239,27 @@ class Renderer:
         named = {family for family in self._faces.families if family in page.style or family in page.body}
         return tuple(family for family in self._faces.families if family in named or family in DEFAULT_STACK)
 
-    def _print(self, page: Page, body: str) -> bytes:
+    def _needed(self, page: Page, drawn: set[str]) -> tuple[str, ...]:
+        """Families that can come to draw something: those of a stack up to where nothing is left to draw.
+
+        The last of a stack mostly is Japanese, and takes a browser longer to load than all others together.
+        """
+        named = self._families(page)
+        stacks = [re.findall(_FAMILY, stack[0]) for stack in _STACKS.finditer(page.style)]
+        elsewhere = _STACKS.sub("", page.style) + page.body
+        needed = {family for family in named if family in elsewhere}
+        for stack in (DEFAULT_STACK, *stacks):
+            left = set(map(ord, drawn)) - WHITE_SPACE
+            for family in (each for each in stack if each in named):
+                needed.add(family)
+                left -= self._faces.coverage(family)
+                if not left:
+                    break
+        return tuple(family for family in named if family in needed)
+
+    def _print(self, page: Page, body: str, families: Sequence[str]) -> bytes:
         live = self._ready()
-        missing = [family for family in self._families(page) if family not in live.families]
+        missing = [family for family in families if family not in live.families]
         if missing:
             live.page.evaluate(_ADD_FACES, self._faces.css(missing), seconds=self._print_seconds)
             live.families.update(missing)

@@ -28,8 +28,8 @@ LINE_METRICS = "ascent-override:95%;descent-override:25%;line-gap-override:0%"
 """One ascent and descent for every face (of the em): a line does not grow where faces mix, and a
 value's box has the same height in any of them."""
 
-_WHITE_SPACE = frozenset("\t\n\r")
-"""Collapses to a space in print; no face needs to draw it."""
+WHITE_SPACE = frozenset(map(ord, "\t\n\r"))
+"""Code points that collapse to a space in print; no face needs to draw them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class FaceSet:
             GlyphMissing: naming each code point that no face of the stack covers.
         """
         normal = unicodedata.normalize("NFC", text)
-        missing = set(normal) - _WHITE_SPACE
+        missing = {char for char in normal if ord(char) not in WHITE_SPACE}
         for family in stack:
             if not missing:
                 return
