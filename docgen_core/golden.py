@@ -42,15 +42,36 @@ KEY_FIELDS: tuple[pa.Field, ...] = (
 DOCUMENTS = pa.schema(
     [
         *KEY_FIELDS,
-        column("key", pa.string(), "Blob key of the document file."),
+        column("key", pa.string(), "Blob key of the document file; where each page is a file, of the first."),
         column("layout", pa.string(), "Layout the page was set in."),
         column("locale", pa.string(), "CLDR locale of the printed texts."),
         column("condition", pa.string(), "Capture condition: clean, light_scan, …"),
         column("pages", pa.int32(), "Pages in the file."),
-        column("bytes", pa.int64(), "Size of the file in bytes."),
-        column("sha256", pa.string(), "SHA-256 of the file, hexadecimal."),
+        column("bytes", pa.int64(), "Size of the file in bytes; where each page is a file, of all of them."),
+        column(
+            "sha256",
+            pa.string(),
+            "SHA-256 of the file, hexadecimal; where each page is a file, of the hexadecimal SHA-256s in page order.",
+        ),
     ]
 )
+
+PAGES = pa.schema(
+    [
+        *KEY_FIELDS,
+        column("page", pa.int32(), "Page, from 1."),
+        column("key", pa.string(), "Blob key of the file that the page is in, or is."),
+        column("width", pa.float64(), "Width in PDF points; boxes are measured in them."),
+        column("height", pa.float64(), "Height in PDF points."),
+        column("pixels_wide", pa.int32(), "Width of the page's picture in pixels.", nullable=True),
+        column("pixels_high", pa.int32(), "Height of the page's picture in pixels.", nullable=True),
+        column("dpi_across", pa.int32(), "Dots of the picture to an inch of paper, across.", nullable=True),
+        column("dpi_down", pa.int32(), "Dots of the picture to an inch of paper, down.", nullable=True),
+        column("sha256", pa.string(), "SHA-256 of that file, hexadecimal."),
+    ]
+)
+"""A page that is no picture, as printed, has no pixels. Box to pixel: x * pixels_wide / width from
+the left, (height - y) * pixels_high / height from the top."""
 
 FIELD_BOXES = pa.schema(
     [
@@ -71,7 +92,7 @@ FIELD_BOXES = pa.schema(
 )
 """Corners run clockwise from the text's upper left."""
 
-CORE_TABLES: dict[str, pa.Schema] = {"documents": DOCUMENTS, "field_boxes": FIELD_BOXES}
+CORE_TABLES: dict[str, pa.Schema] = {"documents": DOCUMENTS, "pages": PAGES, "field_boxes": FIELD_BOXES}
 
 CATALOGUE_KEY_FIELDS: tuple[pa.Field, ...] = (
     column("run_id", pa.string(), "Run that built the catalogue."),

@@ -217,7 +217,8 @@ def box_coverage(context: dg.AssetCheckExecutionContext, corpus: Corpus, stores:
         for each in ranges_of(context.partition_keys):
             run_id = corpus.run_id(each)
             with session(sink, run_id, ASKED) as connection:
-                drawn = f"SELECT document_id, key, sha256 FROM documents ORDER BY sha256 LIMIT {MEASURED_DOCUMENTS}"
+                pdfs = "SELECT document_id, key, sha256 FROM documents WHERE key LIKE '%.pdf'"
+                drawn = f"{pdfs} ORDER BY sha256 LIMIT {MEASURED_DOCUMENTS}"
                 pages = dict(_page_sizes(here, connection.execute(drawn).fetchall()))
                 found[each.key] = broken_boxes(connection, run_id, pages)
             measured[each.key] = len(pages)

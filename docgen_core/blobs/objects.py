@@ -48,7 +48,14 @@ MESSAGE_CHARACTERS = 300
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 
-_CONTENT_TYPES = {".pdf": "application/pdf", ".json": "application/json"}
+_CONTENT_TYPES = {
+    ".pdf": "application/pdf",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".tiff": "image/tiff",
+    ".html": "text/html; charset=utf-8",
+}
 _ANY_CONTENT = "application/octet-stream"
 
 T = TypeVar("T")

@@ -24,6 +24,7 @@ LIBRARIES = (
     "numpy",
     "opencv-python-headless",
     "pikepdf",
+    "pillow",
     "pyarrow",
     "pypdfium2",
     "python-stdnum",

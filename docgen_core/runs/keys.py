@@ -94,9 +94,9 @@ def part_key(prefix: str, unit: int, generation: int | None = None) -> str:
     return f"{prefix}/manifest/unit-{unit:06d}{_attempt(generation)}.json"
 
 
-def document_key(prefix: str, unit: int, document_id: str, suffix: str) -> str:
-    """A document's file."""
-    return f"{prefix}/documents/unit-{unit:06d}/{document_id}{suffix}"
+def document_key(prefix: str, unit: int, document_id: str, ending: str) -> str:
+    """A document's file; `ending` is its suffix, with the page's number before it where each page is a file."""
+    return f"{prefix}/documents/unit-{unit:06d}/{document_id}{ending}"
 
 
 def shard_key(prefix: str, table: str, unit: int, generation: int | None = None) -> str:

@@ -1,7 +1,7 @@
 """Rows to Parquet bytes and back, by declared schemas: nothing is inferred, nothing is coerced.
 
-The same rows give the same bytes: no clock, one compression level, one row-group size. The two
-tables of the core itself (`documents`, `field_boxes`) are made here.
+The same rows give the same bytes: no clock, one compression level, one row-group size. The rows
+of the core's own tables (`documents`, `pages`, `field_boxes`) are made here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from docgen_core.canonical import sha256_hex
 from docgen_core.errors import Damage, RecordRefused
 from docgen_core.golden import CATALOGUE_KEY_FIELDS
 from docgen_core.packs.contract import Pack, Record, Row
@@ -66,21 +67,51 @@ def decode_shard(key: str, data: bytes, schema: pa.Schema | None = None) -> pa.T
     return found
 
 
-def documents_row(run_id: str, catalogue_version: str, record: Record, captured: Captured, entry: BlobEntry) -> Row:
-    """A document's row in `documents`."""
+def documents_row(
+    run_id: str, catalogue_version: str, record: Record, captured: Captured, files: Sequence[BlobEntry]
+) -> Row:
+    """A document's row in `documents`; `files` are the published files of `captured`."""
     return {
-        "run_id": run_id,
-        "document_id": record.document_id,
-        "catalogue_version": catalogue_version,
+        **_keys(run_id, catalogue_version, record),
         "row_key": DOCUMENT_ROW_KEY,
-        "key": entry.key,
+        "key": files[0].key,
         "layout": record.layout,
         "locale": record.locale,
         "condition": record.condition,
-        "pages": captured.pages,
-        "bytes": entry.bytes,
-        "sha256": entry.sha256,
+        "pages": len(captured.pages),
+        "bytes": sum(file.bytes for file in files),
+        "sha256": files_digest([file.sha256 for file in files]),
     }
+
+
+def files_digest(digests: Sequence[str]) -> str:
+    """What names the content of a document's files: the one's own digest, or the digest of them all in page order."""
+    return digests[0] if len(digests) == 1 else sha256_hex("".join(digests).encode())
+
+
+def page_rows(
+    run_id: str, catalogue_version: str, record: Record, captured: Captured, files: Sequence[BlobEntry]
+) -> list[Row]:
+    """A document's rows in `pages`."""
+    rows: list[Row] = []
+    for number, page in enumerate(captured.pages, start=1):
+        (width, height), (across, down) = page.pixels or (None, None), page.dpi or (None, None)
+        rows.append(
+            {
+                **_keys(run_id, catalogue_version, record),
+                "row_key": str(number),
+                "page": number,
+                "key": files[page.file].key,
+                "width": page.points[0],
+                "height": page.points[1],
+                "pixels_wide": width,
+                "pixels_high": height,
+                "dpi_across": across,
+                "dpi_down": down,
+                "sha256": files[page.file].sha256,
+            }
+        )
+    return rows
 
 
 def box_rows(run_id: str, catalogue_version: str, record: Record, captured: Captured) -> list[Row]:
@@ -88,9 +119,7 @@ def box_rows(run_id: str, catalogue_version: str, record: Record, captured: Capt
     corners = [f"{axis}{corner}" for corner in range(4) for axis in ("x", "y")]
     return [
         {
-            "run_id": run_id,
-            "document_id": record.document_id,
-            "catalogue_version": catalogue_version,
+            **_keys(run_id, catalogue_version, record),
             "row_key": box.print.row_key,
             "table_name": box.print.table,
             "column_name": box.print.column,
@@ -103,6 +132,11 @@ def box_rows(run_id: str, catalogue_version: str, record: Record, captured: Capt
         }
         for box in captured.boxes
     ]
+
+
+def _keys(run_id: str, catalogue_version: str, record: Record) -> Row:
+    """First columns of every row of a document."""
+    return {"run_id": run_id, "document_id": record.document_id, "catalogue_version": catalogue_version}
 
 
 def _column(table: str, field: pa.Field, values: list[Any]) -> pa.Array:

@@ -20,7 +20,7 @@ from docgen_core.llm.items import CallRecord
 from docgen_core.packs.contract import Row, Rows
 from docgen_core.runs.keys import document_key, part_key, shard_key, usage_key
 from docgen_core.runs.manifest import BlobEntry, Part, Plan, Texts, blob_entry
-from docgen_core.runs.shards import box_rows, catalogue_schemas, documents_row, encode_shard
+from docgen_core.runs.shards import box_rows, catalogue_schemas, documents_row, encode_shard, page_rows
 from docgen_core.runs.source import CatalogueSource, DocumentSource, GeneratedDocument
 from docgen_core.runs.texts import Writers, WriterSettings
 from docgen_core.runs.usage import LLM_USAGE, usage_rows
@@ -130,9 +130,10 @@ class DocumentsMaker:
         )
         draws = view.draws(document.index).under("capture")
         captured = capture(rendered, record.condition, draws, document_id=document.document_id)
-        entry = publisher.put_document(document.document_id, captured.suffix, captured.data)
+        files = [publisher.put_document(document.document_id, file.ending, file.data) for file in captured.files]
         run_id, version = self._plan.run_id, view.catalogue.version
-        publisher.add("documents", [documents_row(run_id, version, record, captured, entry)])
+        publisher.add("documents", [documents_row(run_id, version, record, captured, files)])
+        publisher.add("pages", page_rows(run_id, version, record, captured, files))
         publisher.add("field_boxes", box_rows(run_id, version, record, captured))
         for table, rows in document.rows.items():
             publisher.add(table, rows)
@@ -225,9 +226,9 @@ class _UnitPublisher:
             raise RecordRefused(f"table {table!r} is not declared; there are {', '.join(self._rows)}")
         self._rows[table].extend(rows)
 
-    def put_document(self, document_id: str, suffix: str, data: bytes) -> BlobEntry:
-        """Publish a document's file."""
-        return self._put(document_key(self._plan.prefix, self._unit, document_id, suffix), data)
+    def put_document(self, document_id: str, ending: str, data: bytes) -> BlobEntry:
+        """Publish a document's file, or one of them."""
+        return self._put(document_key(self._plan.prefix, self._unit, document_id, ending), data)
 
     def publish(self, texts: Texts | None = None) -> PublishedPart:
         """Publish the shards, empty ones too, and then the part that names everything."""

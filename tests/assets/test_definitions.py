@@ -15,7 +15,7 @@ import yaml
 
 REPOSITORY = Path(__file__).parents[2]
 
-TABLES = ["documents", "field_boxes", "invoices", "line_items", "tax_lines"]
+TABLES = ["documents", "field_boxes", "invoices", "line_items", "pages", "tax_lines"]
 CATALOGUE_TABLES = ["companies", "llm_usage", "price_tiers", "products"]
 """Of a whole catalogue version, and so without partitions."""
 
@@ -29,6 +29,7 @@ SNAPSHOT = {
         "invoices": ["golden_shards"],
         "line_items": ["golden_shards"],
         "llm_usage": ["catalogue"],
+        "pages": ["golden_shards"],
         "price_tiers": ["catalogue"],
         "products": ["catalogue"],
         "run_plan": ["catalogue"],
@@ -46,6 +47,7 @@ SNAPSHOT = {
         "invoices:golden_arithmetic",
         "invoices:row_count_matches_manifest",
         "line_items:row_count_matches_manifest",
+        "pages:row_count_matches_manifest",
         "tax_lines:row_count_matches_manifest",
     ],
     "groups": ["corpus"],

@@ -53,13 +53,21 @@ class ReproducibleMaker(_Maker):
             name = document_id(self._stream, index)
             entry = publisher.put_document(name, ".pdf", f"document {name}\n".encode())
             publisher.add("documents", [self._row(name, entry)])
+            publisher.add("pages", [self._page(name, entry)])
         check()
         return publisher.publish()
 
     def _row(self, name: str, entry: Any) -> dict[str, Any]:
         said = {"layout": "plain", "locale": "de-DE", "condition": "clean", "pages": 1}
-        keys = {"run_id": self._plan.run_id, "document_id": name, "catalogue_version": "v1", "row_key": "1"}
-        return {**keys, **said, "key": entry.key, "bytes": entry.bytes, "sha256": entry.sha256}
+        return {**self._keys(name), **said, "key": entry.key, "bytes": entry.bytes, "sha256": entry.sha256}
+
+    def _page(self, name: str, entry: Any) -> dict[str, Any]:
+        size = {"width": 595.0, "height": 842.0}
+        picture = dict.fromkeys(("pixels_wide", "pixels_high", "dpi_across", "dpi_down"))
+        return {**self._keys(name), "page": 1, "key": entry.key, **size, **picture, "sha256": entry.sha256}
+
+    def _keys(self, name: str) -> dict[str, Any]:
+        return {"run_id": self._plan.run_id, "document_id": name, "catalogue_version": "v1", "row_key": "1"}
 
 
 class UnreproducibleMaker(_Maker):

@@ -19,7 +19,7 @@ import pytest
 from docgen_core.draws import Draws
 from docgen_core.errors import UsageError
 from docgen_core.render.boxes import Rendered
-from docgen_core.render.capture import CONDITIONS, Captured, capture
+from docgen_core.render.capture import Captured, CapturedFile, CapturedPage, capture
 
 SCANS = 6
 RECEIPT = "@page receipt{size:80mm 180mm;margin:4mm}body{page:receipt;font:9pt/1.4 'Docgen Mono','Docgen JP'}"
@@ -46,6 +46,11 @@ def _scan(rendered: Rendered, seed: int) -> Captured:
     return capture(rendered, "light_scan", Draws("scan", seed), document_id="d-1")
 
 
+def _pdf(captured: Captured) -> bytes:
+    (file,) = captured.files
+    return file.data
+
+
 def _images(data: bytes) -> list[tuple[str, int, int, bytes]]:
     with pikepdf.open(io.BytesIO(data)) as pdf:
         found = []
@@ -66,7 +71,8 @@ from docgen_core.render.capture import capture
 sizes = tuple(tuple(map(float, pair.split("x"))) for pair in sys.argv[2:])
 paper = Rendered(Path(sys.argv[1]).read_bytes(), len(sizes), sizes, ())
 for seed in range(3):
-    print(hashlib.sha256(capture(paper, "light_scan", Draws("scan", seed), document_id="d-1").data).hexdigest())
+    (file,) = capture(paper, "light_scan", Draws("scan", seed), document_id="d-1").files
+    print(hashlib.sha256(file.data).hexdigest())
 """
 
 
@@ -85,24 +91,26 @@ def test_a_processor_with_fewer_instructions_scans_the_same_bytes(invoice: Rende
 
 def test_clean_is_the_file_as_printed(invoice: Rendered) -> None:
     captured = capture(invoice, "clean", Draws(1), document_id="d-1")
-    assert captured == Captured(invoice.pdf, ".pdf", invoice.pages, invoice.boxes)
+    assert captured.files == (CapturedFile(".pdf", invoice.pdf),) and captured.boxes == invoice.boxes
+    assert captured.pages == tuple(CapturedPage(0, size) for size in invoice.page_sizes)
 
 
 def test_an_unknown_condition_names_those_there_are(invoice: Rendered) -> None:
-    with pytest.raises(UsageError, match="no capture condition 'fax'; there are clean, light_scan"):
-        capture(invoice, "fax", Draws(1), document_id="d-1")
-    assert CONDITIONS == ("clean", "light_scan")
+    with pytest.raises(UsageError, match="no capture condition 'soup'; there are clean, light_scan, heavy_scan"):
+        capture(invoice, "soup", Draws(1), document_id="d-1")
+    with pytest.raises(UsageError, match="no picture format 'gif'; there are pdf, png, jpeg, tiff"):
+        capture(invoice, "clean", Draws(1), document_id="d-1", output="gif")
 
 
 def test_a_scan_is_one_picture_a_page_without_text(invoice: Rendered, words: Callable) -> None:
     scanned = _scan(invoice, 1)
-    assert scanned.pages == invoice.pages > 1
-    assert words(scanned.data) == [[]] * invoice.pages
-    for (_, width, height, _), (points_wide, points_high) in zip(
-        _images(scanned.data), invoice.page_sizes, strict=True
-    ):
-        assert abs(width / points_wide * 72 - 150) < 1 and abs(height / points_high * 72 - 150) < 1
-    sizes = [page.get_size() for page in pypdfium2.PdfDocument(scanned.data)]
+    assert len(scanned.pages) == invoice.pages > 1
+    assert words(_pdf(scanned)) == [[]] * invoice.pages
+    for (_, width, height, _), page in zip(_images(_pdf(scanned)), scanned.pages, strict=True):
+        assert page.dpi and (width, height) == page.pixels
+        assert abs(width / page.points[0] * 72 - page.dpi[0]) < 1
+        assert abs(height / page.points[1] * 72 - page.dpi[1]) < 1
+    sizes = [page.get_size() for page in pypdfium2.PdfDocument(_pdf(scanned))]
     assert np.allclose(sizes, invoice.page_sizes, atol=0.01)
 
 
@@ -113,7 +121,7 @@ def test_boxes_move_with_the_pixels(
 ) -> None:
     rendered: Rendered = request.getfixturevalue(document)
     scanned = _scan(rendered, seed)
-    pages = raster(scanned.data)
+    pages = raster(_pdf(scanned))
     assert [box.print for box in scanned.boxes] == [box.print for box in rendered.boxes]
     assert [box.quad for box in scanned.boxes] != [box.quad for box in rendered.boxes]
     for box in scanned.boxes:
@@ -133,7 +141,7 @@ def test_a_moved_box_is_right_to_half_a_pixel(renderer: Any, new_paper: Any) -> 
     offset = _ink_middle(printed, rendered) - _middle(rendered)
     for seed in range(SCANS):
         scanned = _scan(rendered, seed)
-        ((_, _, _, jpeg),) = _images(scanned.data)
+        ((_, _, _, jpeg),) = _images(_pdf(scanned))
         pixels = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
         assert np.abs(_middle(scanned) - _middle(rendered)).max() > 0.24
         assert np.abs(_ink_middle(pixels, rendered) - _middle(scanned) - offset).max() < 0.24
@@ -165,12 +173,12 @@ def test_pages_lie_differently_and_documents_look_different(invoice: Rendered) -
     }
     assert len(set(turned.values())) == invoice.pages
     assert all(abs(angle) <= 1 for angle in turned.values())
-    kinds = {kind for seed in range(12) for kind, *_ in _images(_scan(invoice, seed).data)[:1]}
+    kinds = {kind for seed in range(12) for kind, *_ in _images(_pdf(_scan(invoice, seed)))[:1]}
     assert kinds == {"/DeviceGray", "/DeviceRGB"}
 
 
 def test_paper_is_not_white_and_noise_is_on_it(invoice: Rendered) -> None:
-    (_, _, _, jpeg), *_ = _images(_scan(invoice, 2).data)
+    (_, _, _, jpeg), *_ = _images(_pdf(_scan(invoice, 2)))
     grey = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
     empty = grey[-200:-60, 60:-60]
     assert 205 < empty.mean() < 250
@@ -179,7 +187,7 @@ def test_paper_is_not_white_and_noise_is_on_it(invoice: Rendered) -> None:
 
 def test_equal_draws_give_equal_bytes_and_others_do_not(receipt: Rendered) -> None:
     assert _scan(receipt, 5) == _scan(receipt, 5)
-    assert _scan(receipt, 5).data != _scan(receipt, 6).data
+    assert _pdf(_scan(receipt, 5)) != _pdf(_scan(receipt, 6))
 
 
 def test_a_value_at_the_papers_edge_stays_on_it(renderer: Any, new_paper: Any) -> None:

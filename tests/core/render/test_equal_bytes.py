@@ -42,7 +42,7 @@ ALONE = (
             rendered = renderer.render(sample(PrintLog()), document_id="d-1", subject="s")
         for condition in CONDITIONS:
             captured = capture(rendered, condition, Draws(7), document_id="d-1")
-            print(hashlib.sha256(captured.data + repr(captured.boxes).encode()).hexdigest())
+            print(hashlib.sha256(captured.files[0].data + repr(captured.boxes).encode()).hexdigest())
         """
     )
 )
@@ -61,7 +61,7 @@ def digests(renderer: Any) -> list[str]:
     rendered = renderer.render(scope["sample"](PrintLog()), document_id="d-1", subject="s")
     assert rendered.pages > 1
     captured = [capture(rendered, condition, Draws(7), document_id="d-1") for condition in CONDITIONS]
-    return [hashlib.sha256(each.data + repr(each.boxes).encode()).hexdigest() for each in captured]
+    return [hashlib.sha256(each.files[0].data + repr(each.boxes).encode()).hexdigest() for each in captured]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_another_document_id_is_another_file(renderer: Any, paper: Any) -> None:
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_file_holds_no_clock_and_no_version(renderer: Any, paper: Any, condition: str, pdf_text: Callable) -> None:
     rendered = renderer.render(paper.page("<p>x</p>"), document_id="d-1", subject="s")
-    seen = pdf_text(capture(rendered, condition, Draws(1), document_id="d-1").data)
+    seen = pdf_text(capture(rendered, condition, Draws(1), document_id="d-1").files[0].data)
     for word in ("CreationDate", "ModDate", "Chrom", "Skia", "pikepdf", "qpdf", "D:20"):
         assert word not in seen
     assert "Specimen: synthetic document, not for payment" in seen

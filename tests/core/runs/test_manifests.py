@@ -9,6 +9,7 @@ import pytest
 
 from docgen_core.canonical import canonical_json, sha256_hex
 from docgen_core.errors import Damage, RunIncomplete, RunWithdrawn, UsageError
+from docgen_core.golden import CORE_TABLES
 from docgen_core.runs.manifest import (
     Plan,
     Root,
@@ -35,8 +36,7 @@ def test_everything_is_read_through_the_root(sealed: Any) -> None:
         assert [entry.key for entry in part.blobs] == sorted(entry.key for entry in part.blobs)
         assert all(len(read_blob(sealed.blobs, entry)) == entry.bytes for entry in part.blobs)
     assert root.rows == {
-        name: sum(part.rows[name] for part in parts)
-        for name in ("documents", "field_boxes", "delivery_notes", "parcels")
+        name: sum(part.rows[name] for part in parts) for name in (*CORE_TABLES, "delivery_notes", "parcels")
     }
     assert root.rows["documents"] == 6
 

@@ -11,6 +11,7 @@ import pytest
 
 from docgen_core.canonical import canonical_json, sha256_hex
 from docgen_core.errors import RunIncomplete, RunUnknown, RunWithdrawn
+from docgen_core.golden import CORE_TABLES
 from docgen_core.runs.manifest import blob_entry, read_part, read_root
 from docgen_core.runs.shards import decode_shard, encode_shard
 from docgen_core.runs.verify import Finding, FindingKind, Verification, verify_run
@@ -40,7 +41,7 @@ def flip(data: bytes, at: int) -> bytes:
 def test_a_sound_run_has_no_findings(sealed: Any, deep: bool, state: bool) -> None:
     found = verify(sealed, deep=deep, state=state)
     assert found.ok and found.findings == () and found.units == 3
-    assert found.blobs == len(every_key(sealed)) == 2 + 3 + 6 + 3 * 4
+    assert found.blobs == len(every_key(sealed)) == 2 + 3 + 6 + 3 * (len(CORE_TABLES) + 2)
     assert "no damage" in found.summary
     assert found.as_json()["ok"] is True
 
@@ -208,6 +209,8 @@ def change_shard(stage: Any, table: str, change: Callable[[list[dict[str, Any]]]
         ("documents", lambda rows: rows[1].update(document_id=rows[0]["document_id"]), "each once and in order"),
         ("documents", lambda rows: rows[0].update(sha256="0" * 64), "does not describe the file"),
         ("documents", lambda rows: rows[0].update(bytes=1), "does not describe the file"),
+        ("pages", lambda rows: rows[0].update(sha256="0" * 64), "does not describe the file"),
+        ("pages", lambda rows: rows[1].update(page=2), "says 1 pages"),
         ("documents", lambda rows: rows[0].update(key="runs/r1/documents/unit-000000/x.pdf"), "does not describe"),
         ("parcels", lambda rows: rows[0].update(run_id="r2"), "rows of another run"),
         ("parcels", lambda rows: rows[0].update(document_id="stray"), "not this unit's"),

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 ALL_RANGES = tuple(f"{first:05d}-{first + 3:05d}" for first in range(0, 40, 4))
 COMPANIES_A_RANGE = 4
-ASSETS = ("catalogue", "run_plan", "golden_shards", "invoices", "line_items", "tax_lines", "field_boxes", "documents")
+ASSETS = (
+    "catalogue",
+    "run_plan",
+    "golden_shards",
+    "invoices",
+    "line_items",
+    "tax_lines",
+    "field_boxes",
+    "pages",
+    "documents",
+)
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "docgen"}
 KEY = "deployment-value-of-a-key"
 CALL_COST = Decimal("0.0013")
