@@ -22,15 +22,35 @@ class LineKind(StrEnum):
     TIER_BAND = "tier_band"
 
 
+REGISTRATION_COLUMNS = {
+    "VAT": "tax_id",
+    "EIN": "tax_id",
+    "T": "tax_id",
+    "TAX": "tax_number",
+    "STNR": "tax_number",
+    "PERMIT": "tax_number",
+    "REG": "register_number",
+    "HR": "register_number",
+    "CN": "register_number",
+}
+"""What a registration's scheme ends with → its golden column, after `seller_` or `buyer_`. New countries
+use VAT (the number that tax is charged under), TAX (a second tax number) and REG (a company's number)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registration:
     """A tax or company number as it is printed."""
 
     scheme: str
-    """e.g. `DE:VAT`, `DE:HRB`, `JP:T`, `US:EIN`."""
+    """Country and kind, e.g. `DE:VAT`, `GB:REG`, `JP:T`, `US:EIN`."""
     label: str
     """In the document's language, e.g. `USt-IdNr.`."""
     value: str
+
+    @property
+    def column(self) -> str:
+        """Its golden column, after `seller_` or `buyer_`."""
+        return REGISTRATION_COLUMNS[self.scheme.split(":")[1]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,22 +32,23 @@ class CompanyName:
 
 def company_name(locale: str, business_type: str, draws: Draws) -> CompanyName:
     """An invented name as companies have them in `locale` (`de-DE`), that fits the business type."""
-    parts, language = name_parts(locale), locale.split("-")[0]
+    parts = name_parts(locale)
     trades = parts["trades"].get(business_type) or parts["trades"][GENERAL_TRADE]
     trade = draws.choice("trade", trades)
     head, tail = draws.choice("head", parts["heads"]), draws.choice("tail", parts["tails"])
     form = draws.weighted("form", parts["forms"])
-    if language == "ja":
-        return _japanese(head, tail, trade, form)
+    if parts.get("readings"):
+        return _with_readings(head, tail, trade, form)
     stem = head + (tail[1:] if head[-1].lower() == tail[0] else tail)
     monogram = stem[0] + trade[0].upper() if draws.chance("two letters", 600) else stem[0]
-    words = [stem] if language == "en" and draws.chance("no trade", 120) else [stem, trade]
+    short = parts.get("short_names_per_mille", 0)
+    words = [stem] if draws.chance("no trade", short) else [stem, trade]
     spoken = reversed(words) if parts.get("trade_first") else words
     return CompanyName(f"{' '.join(spoken)} {form}", monogram, form, _domain(words, draws))
 
 
-def _japanese(head: str, tail: str, trade: str, form: str) -> CompanyName:
-    """Names of kanji with a reading each (`瑞 zui`); the form stands before or after them."""
+def _with_readings(head: str, tail: str, trade: str, form: str) -> CompanyName:
+    """Names of parts with a reading each (`瑞 zui`); the form stands before or after them."""
     (head, head_reading), (tail, tail_reading), (trade, trade_reading) = (
         part.split(" ") for part in (head, tail, trade)
     )
@@ -63,7 +64,7 @@ def _domain(words: list[str], draws: Draws) -> str:
     return f"{'-'.join(kept)}.example"
 
 
-_TRANSCRIBED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+_TRANSCRIBED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ł": "l", "ø": "o", "ı": "i", "đ": "d"})
 
 
 def _slug(text: str) -> str:

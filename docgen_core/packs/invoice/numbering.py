@@ -7,7 +7,7 @@ document of a run: numbers are unique within a company, and increase with the da
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 
 from docgen_core.draws import Draws
@@ -22,35 +22,14 @@ _OPENS, _CLOSES = (7, 10), (19, 22)
 _FIRST_DAY = date(2009, 1, 1)
 """Day 0 of running numbers."""
 
-_PREFIXES: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "invoice": {
-        "de": ("RE-", "R-", "RG", "AR", ""),
-        "en": ("INV-", "INV", "I-", "SI-", ""),
-        "es": ("F-", "FV-", "FAC-", "A/", ""),
-        "fr": ("FA-", "F", "FC-", "FACT-", ""),
-        "it": ("FT-", "FV-", "FPR ", ""),
-        "ja": ("INV-", "S-", "SK-", "K", ""),
-        "pt": ("FAT-", "FT-", "F", ""),
-    },
-    "receipt": {
-        "de": ("B-", "Bon ", ""),
-        "en": ("R-", "TX-", ""),
-        "es": ("T-", "FS-", ""),
-        "fr": ("T-", ""),
-        "it": ("DC-", ""),
-        "ja": ("R-", "No.", ""),
-        "pt": ("R-", ""),
-    },
-}
 
-
-def document_number(company: Draws, language: str, kind: str, issued: date, index: int) -> str:
-    """Number of document `index`, in the notation that the company's draws decide.
+def document_number(company: Draws, prefixes: Sequence[str], kind: str, issued: date, index: int) -> str:
+    """Number of document `index`, in the notation and with the one of `prefixes` that the company's draws decide.
 
     Each ten thousand documents of a run use up the slots; later ones carry the count of that
     at the end (`RE-2024-0717341-2`), as numbers of a second till or branch do.
     """
-    prefix = company.choice(f"{kind} prefix", _PREFIXES[kind][language])
+    prefix = company.choice(f"{kind} prefix", prefixes)
     body = company.choice(f"{kind} notation", _NOTATIONS)(issued, f"{_slot(company, index):04d}")
     lap = index // _SLOTS
     return f"{prefix}{body}-{lap}" if lap else f"{prefix}{body}"

@@ -13,7 +13,7 @@ from docgen_core.llm.items import TextItem, Written
 from docgen_core.packs.contract import Pack, Row, Rows, RunView
 from docgen_core.packs.invoice import record, tables
 from docgen_core.packs.invoice.catalogue import CATALOGUE_TABLES, catalogue_rows, text_items, with_texts
-from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
+from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, LOCALES
 from docgen_core.packs.invoice.layouts import LAYOUTS, render_page
 from docgen_core.packs.invoice.model import Invoice
 from docgen_core.render.html import Page
@@ -76,7 +76,7 @@ PACK: Pack = InvoicePack()
 def _refuse_unknown_names(selection: Selection) -> None:
     from docgen_core.render.capture import CONDITIONS
 
-    locales = {jurisdiction.locale for jurisdiction in JURISDICTIONS.values()}
+    locales = {locale for spoken in LOCALES.values() for locale in spoken}
     _refuse_unknown("locale", selection.locales, locales)
     _refuse_unknown("jurisdiction", selection.jurisdictions, JURISDICTIONS)
     _refuse_unknown("layout", selection.layouts, LAYOUTS)
@@ -91,13 +91,14 @@ def _refuse_unknown_names(selection: Selection) -> None:
 def _refuse_foreign_layouts(selection: Selection) -> None:
     """Refuse layouts that none of the countries asked for uses: no catalogue could serve them."""
     asked = {
-        jurisdiction.locale
-        for jurisdiction in JURISDICTIONS.values()
-        if jurisdiction.locale in (selection.locales or (jurisdiction.locale,))
-        and jurisdiction.code in (selection.jurisdictions or (jurisdiction.code,))
+        locale
+        for code, spoken in LOCALES.items()
+        for locale in spoken
+        if locale in (selection.locales or (locale,)) and code in (selection.jurisdictions or (code,))
     }
+    every = [locale for spoken in LOCALES.values() for locale in spoken]
     used = {
-        name: {each.locale for each in JURISDICTIONS.values() if LAYOUTS[name].written_in(each.locale.split("-")[0])}
+        name: {locale for locale in every if LAYOUTS[name].written_in(locale.split("-")[0])}
         for name in selection.layouts
     }
     if asked and used and not asked & set().union(*used.values()):

@@ -10,21 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from docgen_core.draws import Draws
-from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
+from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, Jurisdiction
 from docgen_core.packs.invoice.model import Party
 from docgen_core.packs.invoice.names import GENERAL_TRADE, CompanyName, company_name
 from docgen_core.packs.invoice.places import Place, places, regions
-
-_MAILBOXES = {
-    "de": ("rechnung", "buchhaltung", "info", "kontakt"),
-    "en": ("billing", "accounts", "info", "office"),
-    "es": ("facturacion", "administracion", "contabilidad", "info"),
-    "fr": ("facturation", "comptabilite", "contact", "accueil"),
-    "it": ("amministrazione", "contabilita", "fatture", "info"),
-    "ja": ("info", "keiri", "seikyu", "contact"),
-    "pt": ("financeiro", "faturamento", "cobranca", "contato"),
-}
-"""Local parts of e-mail addresses: functions, never names."""
 
 _BUYERS_A_REGION = 400
 """Companies in a region that documents may be billed to."""
@@ -56,10 +45,11 @@ class Resident:
 
 
 @lru_cache(maxsize=4096)
-def seller(country: str, company_id: int, business_type: str) -> Resident:
-    """The company of the catalogue with this id."""
+def seller(country: str, company_id: int, business_type: str, locale: str = "") -> Resident:
+    """The company of the catalogue with this id, named in the country's usual locale or another of its own."""
     draws = Draws("company", country, company_id)
-    return _resident(country, draws, draws.choice("place", places(country)), business_type, seller=True)
+    jurisdiction = JURISDICTIONS[country].speaking(locale or JURISDICTIONS[country].locale)
+    return _resident(jurisdiction, draws, draws.choice("place", places(country)), business_type, seller=True)
 
 
 @lru_cache(maxsize=8192)
@@ -68,7 +58,7 @@ def buyer(country: str, region: str, number: int) -> Resident:
     draws = Draws("buyer", country, region, number)
     place = draws.choice("place", regions(country)[region])
     business_type = draws.choice("business type", _BUYER_TYPES)
-    return _resident(country, draws, place, business_type, seller=False)
+    return _resident(JURISDICTIONS[country], draws, place, business_type, seller=False)
 
 
 def customer_of(home: Resident, company_id: int, size_class: str, draws: Draws) -> tuple[Resident, Draws]:
@@ -92,17 +82,15 @@ def customer_of(home: Resident, company_id: int, size_class: str, draws: Draws) 
     return resident, Draws("relation", country, company_id, region, number)
 
 
-def _resident(country: str, draws: Draws, place: Place, business_type: str, *, seller: bool) -> Resident:
-    jurisdiction = JURISDICTIONS[country]
-    language = jurisdiction.locale.split("-")[0]
+def _resident(jurisdiction: Jurisdiction, draws: Draws, place: Place, business_type: str, *, seller: bool) -> Resident:
     name = company_name(jurisdiction.locale, business_type, draws)
     party = Party(
         name=name.full,
         address_lines=jurisdiction.address(draws, place),
-        country=country,
+        country=jurisdiction.code,
         registrations=jurisdiction.registrations(draws, place, name.form, seller=seller),
         phone=jurisdiction.phone(draws, place),
-        email=f"{draws.choice('mailbox', _MAILBOXES[language])}@{name.domain}",
+        email=f"{draws.choice('mailbox', jurisdiction.customs.mailboxes)}@{name.domain}",
         website=f"www.{name.domain}",
     )
     return Resident(party, place, name)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from string import Formatter
 from typing import Any
 
 from docgen_core.draws import Draws
@@ -58,16 +59,19 @@ def regions(country: str) -> Mapping[str, tuple[Place, ...]]:
 
 @cache
 def name_parts(locale: str) -> Mapping[str, Any]:
-    """The parts that invented names of a locale (`es-MX`) are put together from: its own, or its language's."""
-    own, shared = (_DATA.joinpath(f"names/{name}.toml") for name in (locale, locale.split("-")[0]))
-    parts: dict[str, Any] = tomllib.loads((own if own.is_file() else shared).read_text(encoding="utf-8"))
+    """The parts that invented names are put together from: the language's, and in their place the locale's own."""
+    parts: dict[str, Any] = {}
+    for name in dict.fromkeys((locale.split("-")[0], locale)):
+        file = _DATA.joinpath(f"names/{name}.toml")
+        if file.is_file():
+            parts.update(tomllib.loads(file.read_text(encoding="utf-8")))
     return parts
 
 
 def german_address(draws: Draws, place: Place) -> tuple[str, ...]:
     """Street and number, then postcode and town."""
-    street = _street(draws, "de", "")
-    return (f"{street} {draws.integer('number', 1, 180)}{draws.choice('letter', _LETTERS)}", _town(place))
+    street_name = street(draws, "de", "{head}{tail}{end}")
+    return (f"{street_name} {draws.integer('number', 1, 180)}{draws.choice('letter', _LETTERS)}", _town(place))
 
 
 _LETTERS = ("", "", "", "", "", "", "a", "b", "c")
@@ -79,9 +83,10 @@ def _town(place: Place) -> str:
 
 def american_address(draws: Draws, place: Place) -> tuple[str, ...]:
     """Number and street, often a suite, then city, state and ZIP code."""
-    lines = [f"{draws.integer('number', 100, 9899)} {_street(draws, 'en', ' ')}"]
+    name = street(draws, "en-US", "{head} {tail} {end}")
+    lines = [f"{draws.integer('number', 100, 9899)} {name}"]
     if draws.chance("has suite", 450):
-        lines.append(f"{draws.choice('suite', name_parts('en')['suites'])} {draws.integer('suite number', 2, 980)}")
+        lines.append(f"{draws.choice('suite', name_parts('en-US')['suites'])} {draws.integer('suite number', 2, 980)}")
     return (*lines, f"{place.city}, {place.region} {place.postcode}")
 
 
@@ -96,10 +101,11 @@ def japanese_address(draws: Draws, place: Place) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _street(draws: Draws, language: str, gap: str) -> str:
-    parts = name_parts(language)
-    head, tail = draws.choice("street head", parts["street_heads"]), draws.choice("street tail", parts["street_tails"])
-    return f"{head}{gap}{tail}{gap}{draws.choice('street end', parts['street_ends'])}"
+def street(draws: Draws, locale: str, pattern: str) -> str:
+    """A street's invented name in a pattern of pieces: `{head}` is one of the locale's `street_heads`."""
+    parts = name_parts(locale)
+    pieces = [piece for _, piece, _, _ in Formatter().parse(pattern) if piece]
+    return pattern.format_map({piece: draws.choice(f"street {piece}", parts[f"street_{piece}s"]) for piece in pieces})
 
 
 def german_phone(draws: Draws, place: Place) -> str:

@@ -58,7 +58,7 @@ class Company:
         """The company of a row of the catalogue's `companies` table."""
         return cls(
             company_id=row["company_id"],
-            jurisdiction=JURISDICTIONS[row["jurisdiction"]],
+            jurisdiction=JURISDICTIONS[row["jurisdiction"]].speaking(row["locale"]),
             currency=row["currency"],
             business_type=row["business_type"],
             billing_model=row["billing_model"],
@@ -75,15 +75,13 @@ class Company:
     @property
     def resident(self) -> Resident:
         """The company as a party."""
-        return seller(self.jurisdiction.code, self.company_id, self.business_type)
+        return seller(self.jurisdiction.code, self.company_id, self.business_type, self.jurisdiction.locale)
 
     def looks(self, layouts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """By kind of document that the company sends, the layouts it may have, among `layouts` if any."""
         kinds = (RECEIPT, INVOICE) if self.document_kind == RECEIPT else (INVOICE,)
         fitting = {
-            kind: identity.fitting_layouts(
-                self.jurisdiction.code, kind, self.billing_model, self.business_type, layouts
-            )
+            kind: identity.fitting_layouts(self.jurisdiction, kind, self.billing_model, self.business_type, layouts)
             for kind in kinds
         }
         return {kind: names for kind, names in fitting.items() if names}
@@ -92,7 +90,7 @@ class Company:
 @lru_cache(maxsize=4096)
 def _identity(company: Company, kind: str, layouts: tuple[str, ...]) -> Identity:
     monogram = company.resident.name.monogram
-    return identity.identity_of(company.jurisdiction.code, company.company_id, kind, layouts, monogram)
+    return identity.identity_of(company.jurisdiction, company.company_id, kind, layouts, monogram)
 
 
 @lru_cache(maxsize=4096)
@@ -152,7 +150,7 @@ def _invoice(run: RunView, index: int, company: Company, kind: str, look: Identi
         company_id=company.company_id,
         catalogue_version=run.catalogue.version,
         kind=kind,
-        number=numbering.document_number(habits, _language(jurisdiction), kind, issued, index),
+        number=numbering.document_number(habits, jurisdiction.customs.prefixes[kind], kind, issued, index),
         issue_date=issued,
         issue_time=None if billed else numbering.till_time(habits, index),
         due_date=terms.due if billed else None,
@@ -237,7 +235,3 @@ def _paid(jurisdiction: Jurisdiction, draws: Draws) -> Payment:
 def _notes(jurisdiction: Jurisdiction, facts: Facts, habits: Draws) -> tuple[str, ...]:
     closing = jurisdiction.closing(habits) if facts.kind == INVOICE else ""
     return (*jurisdiction.mentions(facts), *((closing,) if closing else ()))
-
-
-def _language(jurisdiction: Jurisdiction) -> str:
-    return jurisdiction.locale.split("-")[0]

@@ -1,12 +1,13 @@
 """Tax, register and bank numbers: right in shape and check digit, from ranges never given out.
 
 Each function says which range it takes and why nobody can hold the number. Check digits are
-python-stdnum's.
+python-stdnum's. What does not belong here: numbers of a country whose module has its own.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from stdnum import iban as iban_numbers
 from stdnum.iso7064 import mod_11_10
@@ -84,23 +85,51 @@ def japanese_corporate_number(draws: Draws, form: str) -> str:
     return f"{corporate_numbers.calc_check_digit(body)}{body}"
 
 
-def _of_bank(name: str) -> Draws:
+def of_bank(name: str) -> Draws:
     """What a bank's own numbers are drawn from, so that it has the same ones whoever banks there."""
     return Draws("bank", name)
 
 
-def german_iban(draws: Draws, bank_name: str) -> str:
-    """An IBAN in groups of four, with a bank code that begins with 9: clearing areas are 1 to 8."""
-    bank = _of_bank(bank_name).integer("bank code", 90_000_000, 99_999_999)
-    bban = f"{bank}{draws.integer('account', 1, 9_999_999_999):010d}"
-    digits = f"DE{iban_numbers.calc_check_digits(f'DE00{bban}')}{bban}"
+def drawn_digits(draws: Draws, name: str, count: int) -> str:
+    """So many random digits."""
+    return f"{draws.integer(name, 0, 10**count - 1):0{count}d}"
+
+
+def bank_letters(bank_name: str, count: int) -> str:
+    """The first letters of a bank's name, in capitals of the Latin alphabet."""
+    decomposed = unicodedata.normalize("NFKD", bank_name.upper())
+    return re.sub(r"[^A-Z]", "", decomposed)[:count].ljust(count, "X")
+
+
+def iban(country: str, pattern: str, draws: Draws, bank_name: str) -> str:
+    """An IBAN in groups of four, of a bank code that the country gives to nobody.
+
+    Args:
+        country: ISO 3166-1 alpha-2.
+        pattern: `b` is a digit and `B` a letter of the bank, `a` a digit of the account; digits that
+            stand for themselves put the bank outside the codes in use.
+        draws: Of the account.
+        bank_name: Whose code it is.
+    """
+    letters = iter(bank_letters(bank_name, pattern.count("B")))
+    codes = iter(drawn_digits(of_bank(bank_name), "bank code", pattern.count("b")))
+    account = iter(drawn_digits(draws, "account", pattern.count("a")))
+    sources = {"B": letters, "b": codes, "a": account}
+    return with_check_digits(country, "".join(next(sources[sign]) if sign in sources else sign for sign in pattern))
+
+
+def with_check_digits(country: str, bban: str) -> str:
+    """The IBAN of a country's account, in groups of four."""
+    digits = f"{country}{iban_numbers.calc_check_digits(f'{country}00{bban}')}{bban}"
     return " ".join(digits[i : i + 4] for i in range(0, len(digits), 4))
 
 
-def german_bic(bank_name: str) -> str:
+_BIC_TOWNS = "BFHKMS"
+
+
+def bic(country: str, bank_name: str) -> str:
     """A BIC whose eighth character is 0, which marks test codes and never a bank in service."""
-    letters = re.sub(r"[^A-Z]", "", bank_name.upper())[:4]
-    return f"{letters}DE{_of_bank(bank_name).choice('bic town', 'BFHKMS')}0XXX"
+    return f"{bank_letters(bank_name, 4)}{country}{of_bank(bank_name).choice('bic town', _BIC_TOWNS)}0XXX"
 
 
 UNASSIGNED_ROUTING_PREFIXES = ("13", "14", "15", "16", "17", "18", "19", "33", "34", "35", "41", "47", "52", "58", "59")
@@ -109,6 +138,6 @@ UNASSIGNED_ROUTING_PREFIXES = ("13", "14", "15", "16", "17", "18", "19", "33", "
 
 def american_routing_number(bank_name: str) -> str:
     """The bank's routing number with its checksum, in no Federal Reserve district."""
-    bank = _of_bank(bank_name)
+    bank = of_bank(bank_name)
     body = f"{bank.choice('routing prefix', UNASSIGNED_ROUTING_PREFIXES)}{bank.integer('routing', 0, 999_999):06d}"
     return f"{body}{routing_numbers.calc_check_digit(body)}"

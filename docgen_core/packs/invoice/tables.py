@@ -25,21 +25,10 @@ from docgen_core.packs.invoice.model import Invoice, Line, Party, Registration, 
 INVOICE_ROW_KEY = "1"
 """The `invoices` table has one row a document; lines and buckets are keyed by their number."""
 
-REGISTRATION_COLUMNS = {
-    "DE:VAT": "tax_id",
-    "DE:STNR": "tax_number",
-    "DE:HR": "register_number",
-    "US:EIN": "tax_id",
-    "US:PERMIT": "tax_number",
-    "JP:T": "tax_id",
-    "JP:CN": "register_number",
-}
-"""Scheme of a registration → its column, after `seller_` or `buyer_`."""
-
 
 def registration_column(role: str, registration: Registration) -> str:
     """Column of the `invoices` table for a printed registration; `role` is `seller` or `buyer`."""
-    return f"{role}_{REGISTRATION_COLUMNS[registration.scheme]}"
+    return f"{role}_{registration.column}"
 
 
 class Digits(Enum):
@@ -96,11 +85,7 @@ def _party(role: str, *, optional: bool) -> list[Column]:
         return get
 
     def registered(suffix: str) -> Callable[[Invoice], Any]:
-        return read(
-            lambda party: next(
-                (entry.value for entry in party.registrations if REGISTRATION_COLUMNS[entry.scheme] == suffix), None
-            )
-        )
+        return read(lambda party: next((entry.value for entry in party.registrations if entry.column == suffix), None))
 
     def one(suffix: str, description: str, get: Callable[[Invoice], Any], *, empty: bool = False) -> Column:
         return _text(f"{role}_{suffix}", f"The {role}'s {description}.", get, optional=optional or empty)
@@ -109,9 +94,9 @@ def _party(role: str, *, optional: bool) -> list[Column]:
         one("name", "name", read(lambda party: party.name)),
         one("address", "address as printed, lines set apart by newlines", read(lambda p: "\n".join(p.address_lines))),
         one("country", "country, ISO 3166-1 alpha-2", read(lambda party: party.country)),
-        one("tax_id", "USt-IdNr., EIN or 適格請求書発行事業者登録番号", registered("tax_id"), empty=True),
-        one("tax_number", "Steuernummer or sales-tax permit", registered("tax_number"), empty=True),
-        one("register_number", "Handelsregister entry or 法人番号", registered("register_number"), empty=True),
+        one("tax_id", "VAT number (USt-IdNr., EIN, 適格請求書発行事業者登録番号, …)", registered("tax_id"), empty=True),
+        one("tax_number", "second tax number (Steuernummer, SIRET, …)", registered("tax_number"), empty=True),
+        one("register_number", "company number (HRB, 法人番号, …)", registered("register_number"), empty=True),
         one("phone", "telephone number", read(lambda party: party.phone), empty=True),
         one("email", "e-mail address", read(lambda party: party.email), empty=True),
         one("website", "web site", read(lambda party: party.website), empty=True),
@@ -125,7 +110,7 @@ ACCOUNT_COLUMNS = {
     "account_holder": "Name the account is held under.",
     "iban": "IBAN, in groups of four as printed.",
     "bic": "BIC of the bank.",
-    "routing_number": "ABA routing number.",
+    "routing_number": "Routing number, sort code, BSB, IFSC, institution and transit.",
     "account_number": "Account number.",
 }
 """Columns that `Payment.account_columns` may name."""

@@ -8,6 +8,7 @@ import pytest
 from stdnum import bic, iban
 from stdnum.de import handelsregisternummer, stnr
 from stdnum.de import vat as german_vat
+from stdnum.gb import vat as british_vat
 from stdnum.jp import cn
 from stdnum.us import ein, rtn
 
@@ -41,12 +42,19 @@ def numbers(country: str, scheme: str) -> list[str]:
     return found
 
 
+POSTCODES = {
+    "JP": r"\d{3}-0000",
+    "GB": r"[A-Z]{1,2}\d{1,2}[A-Z]? \d[ABD-HJLNP-UW-Z]{2}",
+}
+"""Of countries that write more than four to six digits."""
+
+
 @pytest.mark.parametrize("country", COUNTRIES)
 def test_there_are_towns_enough_each_with_its_postcode(country: str) -> None:
     towns = places(country)
     assert len({(place.city, place.region) for place in towns}) >= 40
     assert len({place.postcode for place in towns}) == len(towns)
-    form = {"DE": r"\d{5}", "US": r"\d{5}", "JP": r"\d{3}-0000"}[country]
+    form = POSTCODES.get(country, r"\d{4,6}")
     assert all(re.fullmatch(form, place.postcode) for place in towns)
 
 
@@ -136,7 +144,7 @@ def test_a_bank_has_one_code_whoever_banks_there(country: str, column: str, code
         account = {name: value for name, _, value in JURISDICTIONS[country].account(Draws("account", company), "X")}
         found.setdefault(account["bank_name"], set()).add(account[column][code])
         accounts.add(account.get("iban") or account["account_number"])
-    assert len(found) == len(name_parts(JURISDICTIONS[country].locale[:2])["bank"]["names"])
+    assert len(found) == len(name_parts(JURISDICTIONS[country].locale)["bank"]["names"])
     assert all(len(codes) == 1 for codes in found.values())
     assert len(set.union(*found.values())) == len(found)
     assert len(accounts) == len(COMPANIES)
@@ -146,14 +154,23 @@ PHONES = {
     "DE": r"030 23125 \d{3}|040 66969 \d{3}|069 90009 \d{3}|089 99998 \d{3}|0221 4710 \d{3}",
     "US": r"\(\d{3}\) 555-01\d\d",
     "JP": r"0\d{1,3}-0\d{1,3}-\d{4}",
+    "GB": r"01632 960\d{3}|020 7946 0\d{3}|01\d1 496 0\d{3}|011\d 496 0\d{3}|0191 498 0\d{3}|029 2018 0\d{3}"
+    r"|028 9649 6\d{3}",
 }
+"""Numbers kept for fiction, or that cannot be dialled."""
+
+
+def digits_of(pattern: str) -> str:
+    """The country's one pattern as a regular expression; a country without one is in `PHONES`."""
+    assert "#" in pattern
+    return re.escape(pattern).replace(r"\#", r"\d")
 
 
 @pytest.mark.parametrize("country", COUNTRIES)
 def test_nobody_can_be_called_or_written_to(country: str) -> None:
     for company in COMPANIES:
         party = seller(country, company, "general").party
-        assert re.fullmatch(PHONES[country], party.phone)
+        assert re.fullmatch(PHONES.get(country) or digits_of(JURISDICTIONS[country].phone_pattern), party.phone)
         if country == "JP":
             assert len(party.phone.replace("-", "")) == 10
         assert re.fullmatch(r"[a-z]+@[a-z0-9-]+\.example", party.email)
@@ -201,3 +218,16 @@ def test_a_buyer_is_one_company_whoever_sells_to_it() -> None:
     first = buyer("DE", "BY", 12)
     assert buyer.__wrapped__("DE", "BY", 12) == first
     assert first.place.region == "BY"
+
+
+def test_british_numbers_check_and_were_never_given_out() -> None:
+    for value in numbers("GB", "GB:VAT"):
+        assert british_vat.is_valid(value)
+        assert 9_990_001 <= int(value.replace(" ", "")[2:9]) <= 9_999_999
+    for company in range(40):
+        account = {column: value for column, _, value in JURISDICTIONS["GB"].account(Draws("account", company), "X")}
+        if "iban" in account:
+            iban.validate(account["iban"])
+            assert account["iban"].replace(" ", "")[8:10] == "00"
+        else:
+            assert re.fullmatch(r"00-\d\d-\d\d", account["routing_number"])

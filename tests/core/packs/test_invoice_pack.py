@@ -71,9 +71,9 @@ def test_constraints_leave_the_companies_that_fit(
 @pytest.mark.parametrize(
     ("selection", "named"),
     [
-        ({"locales": ("fr-FR",)}, ["fr-FR", "de-DE", "en-US", "ja-JP"]),
+        ({"locales": ("xx-XX",)}, ["xx-XX", "de-DE", "en-US", "ja-JP"]),
         ({"locales": ("de_DE",)}, ["de_DE", "de-DE"]),
-        ({"jurisdictions": ("FR",)}, ["FR", "DE, JP, US"]),
+        ({"jurisdictions": ("XX",)}, ["XX", "DE", "JP", "US"]),
         ({"layouts": ("poster",)}, ["poster", "ledger", "receipt"]),
         ({"conditions": {"coffee": 1}}, ["coffee", "clean", "light_scan"]),
         ({"conditions": {}}, ["weights"]),
@@ -83,7 +83,7 @@ def test_constraints_leave_the_companies_that_fit(
         ({"companies": (500, 600)}, ["500 to 600", "companies 0 to 59"]),
         ({"companies": (20, 10)}, ["20 to 10"]),
         ({"locales": ("de-DE",), "jurisdictions": ("JP",)}, ["de-DE", "JP", "in ja-JP sending"]),
-        ({"layouts": ("receipt",), "locales": ("de-DE",)}, ["receipt", "not made in de-DE", "only in en-US, ja-JP"]),
+        ({"layouts": ("receipt",), "locales": ("de-DE",)}, ["receipt", "not made in de-DE", "en-US", "ja-JP"]),
         ({"layouts": ("receipt",), "jurisdictions": ("DE",)}, ["receipt", "not made in de-DE"]),
         ({"layouts": ("receipt",), "business_types": ("industrial_supplies",)}, ["receipt", "industrial_supplies"]),
     ],

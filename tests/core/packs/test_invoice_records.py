@@ -70,7 +70,7 @@ def test_numbers_are_unique_within_a_company_and_grow_with_the_date(invoices: li
 def test_numbers_stay_unique_however_long_the_run(run: RunView) -> None:
     habits = record.Company.of(run.catalogue.company(1)).draws
     day = date(2024, 5, 6)
-    numbers = {document_number(habits, "de", "invoice", day, index) for index in range(45_000)}
+    numbers = {document_number(habits, ("RE-", ""), "invoice", day, index) for index in range(45_000)}
     assert len(numbers) == 45_000
 
 
@@ -121,7 +121,9 @@ def test_receipts_tell_the_time_and_numbers_of_a_day_grow_with_it(run: RunView, 
         assert (invoice.issue_time is None) == (invoice.kind == "invoice")
         assert invoice.issue_time is None or re.fullmatch(r"(0[7-9]|1\d|2[01]):[0-5]\d", invoice.issue_time)
     habits, day = record.Company.of(run.catalogue.company(5)).draws, date(2024, 5, 4)
-    sold = [(document_number(habits, "ja", "receipt", day, i), till_time(habits, i)) for i in range(10_000)]
+    sold = [
+        (document_number(habits, ("R-", "No.", ""), "receipt", day, i), till_time(habits, i)) for i in range(10_000)
+    ]
     assert [time for _, time in sorted(sold)] == sorted(time for _, time in sold)
     assert len({time for _, time in sold}) > 300
 

@@ -37,12 +37,17 @@ class _Company:
     company_id: int
     jurisdiction_code: str
     jurisdiction: content.Jurisdiction
+    locale: str
     kind: BusinessType
     niche: str
 
     @property
+    def language_code(self) -> str:
+        return self.jurisdiction.language_of(self.locale)
+
+    @property
     def language(self) -> content.Language:
-        return content.language(self.jurisdiction.language)
+        return content.language(self.language_code)
 
     @property
     def currency(self) -> content.Currency:
@@ -72,10 +77,11 @@ def _company(seed: int, company_id: int) -> _Company:
     all_jurisdictions = content.jurisdictions()
     code = draws.weighted("jurisdiction", {key: value.weight for key, value in all_jurisdictions.items()})
     jurisdiction = all_jurisdictions[code]
-    kinds = {kind.name: kind for kind in content.types_in(jurisdiction.language)}
+    locale = draws.weighted("locale", jurisdiction.locales or {jurisdiction.locale: 1})
+    kinds = {kind.name: kind for kind in content.types_in(jurisdiction.language_of(locale))}
     kind = kinds[draws.weighted("business_type", {name: kind.weight for name, kind in kinds.items()})]
     niche = draws.choice("niche", tuple(kind.niches))
-    return _Company(draws, company_id, code, jurisdiction, kind, niche)
+    return _Company(draws, company_id, code, jurisdiction, locale, kind, niche)
 
 
 def _company_row(company: _Company) -> Row:
@@ -83,7 +89,7 @@ def _company_row(company: _Company) -> Row:
     return {
         "company_id": company.company_id,
         "jurisdiction": company.jurisdiction_code,
-        "locale": company.jurisdiction.locale,
+        "locale": company.locale,
         "currency": company.jurisdiction.currency,
         "minor_units": company.currency.minor_units,
         "business_type": kind.name,
@@ -129,7 +135,7 @@ def _line(draws: Draws, families: tuple[Family, ...]) -> Iterator[tuple[Family, 
 
 
 def _text(company: _Company, family: Family) -> FamilyText:
-    return content.texts(company.jurisdiction.language, company.kind.name)[family.niche, family.name]
+    return content.texts(company.language_code, company.kind.name)[family.niche, family.name]
 
 
 def _slots(company: _Company, family: Family, positions: dict[str, int]) -> dict[str, str]:

@@ -64,12 +64,19 @@ class Jurisdiction(BaseModel):
 
     weight: int
     locale: str
-    language: str
+    locales: dict[str, int] = Field(default_factory=dict)
+    """Where companies write in several locales, how many of them in which; else all write in `locale`."""
+    language: str = ""
+    """A language that its only locale shares with another's: English of Ireland is written as in Britain."""
     currency: str
     till: bool
     """Whether shops print receipts: prices are net, so not where consumer prices must be gross."""
     tax: dict[str, tuple[str, str]]
     units: dict[str, LocalUnit]
+
+    def language_of(self, locale: str) -> str:
+        """The language its companies write in `locale`."""
+        return self.language or language_of(locale)
 
 
 class Language(BaseModel):
@@ -239,8 +246,17 @@ def codes() -> Codes:
 
 @cache
 def language(name: str) -> Language:
-    """A language by its ISO 639-1 code."""
-    return Language.model_validate(_read("languages", f"{name}.toml"))
+    """A language by its ISO 639-1 code, or as a locale has it; then what it leaves out is that of `texts_of`."""
+    own = _read("languages", f"{name}.toml")
+    shared = _read("languages", f"{own['texts_of']}.toml") if "texts_of" in own else {}
+    merged = {key: {**shared.get(key, {}), **own.get(key, {})} for key in ("units", "words")}
+    return Language.model_validate({**shared, **own, **merged})
+
+
+@cache
+def language_of(locale: str) -> str:
+    """The language that a locale's companies write: as the locale has it (`es-MX`), where that is a file, or `es`."""
+    return locale if (_ROOT / "languages" / f"{locale}.toml").is_file() else locale.split("-")[0]
 
 
 @lru_cache(maxsize=1)

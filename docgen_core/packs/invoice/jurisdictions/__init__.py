@@ -7,12 +7,21 @@ from types import MappingProxyType
 
 from docgen_core.packs.invoice.jurisdictions.base import Facts, Jurisdiction, Terms
 from docgen_core.packs.invoice.jurisdictions.de import Germany
+from docgen_core.packs.invoice.jurisdictions.gb import UnitedKingdom
 from docgen_core.packs.invoice.jurisdictions.jp import Japan
 from docgen_core.packs.invoice.jurisdictions.us import UnitedStates
 
-JURISDICTIONS: Mapping[str, Jurisdiction] = MappingProxyType(
-    {jurisdiction.code: jurisdiction for jurisdiction in (Germany(), Japan(), UnitedStates())}
+COUNTRIES: tuple[type[Jurisdiction], ...] = (
+    Germany,
+    Japan,
+    UnitedStates,
+    UnitedKingdom,
 )
-"""By ISO 3166-1 alpha-2 code."""
 
-__all__ = ["JURISDICTIONS", "Facts", "Jurisdiction", "Terms"]
+JURISDICTIONS: Mapping[str, Jurisdiction] = MappingProxyType({country.code: country() for country in COUNTRIES})
+"""By ISO 3166-1 alpha-2 code, each speaking its usual locale."""
+
+LOCALES: Mapping[str, tuple[str, ...]] = MappingProxyType({country.code: country.locales for country in COUNTRIES})
+"""By country, the locales that its companies write in."""
+
+__all__ = ["JURISDICTIONS", "LOCALES", "Facts", "Jurisdiction", "Terms"]

@@ -1,27 +1,37 @@
 """What a jurisdiction must answer, and what all of them share.
 
 A jurisdiction knows its law and its customs: who is registered how, what is taxed at what rate,
-what must be printed, when bills are due, and how all this is worded. What does not belong here:
-amounts (arithmetic), and which products a document lists (billing).
+what must be printed, when bills are due. How it words all this is data (customs.py). What does
+not belong here: amounts (arithmetic), which products a document lists (billing), and value-added
+taxes (vat.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
-from typing import Protocol
+from functools import cache
+from typing import ClassVar
 
+from docgen_core import locales
 from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy
+from docgen_core.packs.invoice import places
 from docgen_core.packs.invoice.arithmetic import Tax
 from docgen_core.packs.invoice.calendar_days import MonthDay
+from docgen_core.packs.invoice.customs import customs
 from docgen_core.packs.invoice.model import Registration, TaxLine
 from docgen_core.packs.invoice.places import Place
 
 Account = tuple[tuple[str, str, str], ...]
 """A bank account: (column of `invoices`, label as printed, value), in printed order."""
+
+_CASH_PER_MILLE = 300
+"""Receipts that are paid in cash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,68 +47,140 @@ class Facts:
     """What mandatory mentions depend on."""
 
     kind: str
-    """`invoice` or `receipt`."""
+    """`invoice`, `receipt` or `credit_note`."""
     issue_date: date
     service_from: date
     service_to: date
     tax_lines: Sequence[TaxLine]
 
 
-class Jurisdiction(Protocol):
-    """The law and customs of one country."""
+class Jurisdiction(ABC):
+    """The law and customs of one country, speaking one of its locales."""
 
-    code: str
+    code: ClassVar[str]
     """ISO 3166-1 alpha-2."""
-    locale: str
-    """The locale its companies write in."""
-    paper: str
+    locales: ClassVar[tuple[str, ...]]
+    """CLDR locales its companies write in, the usual one first."""
+    paper: ClassVar[str] = "A4"
     """`A4` or `Letter`."""
-    month_units: frozenset[str]
-    """Units that are the month itself; a quantity in one says how many months a period has."""
-
-    holidays: frozenset[MonthDay]
+    holidays: ClassVar[frozenset[MonthDay]]
     """Public holidays of a fixed day; offices neither work nor write then."""
-    closed: frozenset[MonthDay]
+    closed: ClassVar[frozenset[MonthDay]]
     """Days on which a shop is shut; its week has seven days."""
+    net_days: ClassVar[Mapping[int, int]]
+    """Days to pay, with how usual they are; 0 is at once."""
+    roundings: ClassVar[Mapping[RoundingPolicy, int]]
+    """Policies that the law allows, with how usual they are."""
+    phone_pattern: ClassVar[str] = ""
+    """A number nobody has: `#` is any digit. A place's own `phone` column goes before it."""
+    street: ClassVar[str] = "{head} {end}"
+    """A street's name of pieces in the locale's names: `{head}` is one of `street_heads`."""
+    house_numbers: ClassVar[tuple[int, int]] = (1, 180)
+    address_form: ClassVar[tuple[str, ...]] = ("{street} {number}", "{postcode} {city}")
+    """Lines of an address in the form of the country's post: `street`, `number`, and a place's columns."""
+    cash_step: ClassVar[Decimal | None] = None
+    """What a sum paid in cash is rounded to a multiple of, where the smallest coins are gone."""
 
-    def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
-        """An invented address in the town, in the form of the country's post."""
+    def __init__(self, locale: str = "") -> None:
+        """Speak `locale`, or the usual one."""
+        self.locale = locale or self.locales[0]
+        self.language = self.locale.split("-")[0]
+        self.customs = customs(self.locale)
+        self.month_units = frozenset(self.customs.month_units)
+        """Units that are the month itself; a quantity in one says how many months a period has."""
 
-    def phone(self, draws: Draws, place: Place) -> str:
-        """A telephone number that nobody has."""
+    def speaking(self, locale: str) -> Jurisdiction:
+        """The same country in another of its locales. Raises KeyError for one that it has not."""
+        return self if locale == self.locale else _speaking(type(self), locale)
 
+    @abstractmethod
     def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:
-        """The numbers that a seller must print, or that a buyer is billed under."""
+        """The numbers that a seller must print, or that a buyer is billed under.
 
+        Schemes are `CC:` and what it is, of those in `model.REGISTRATION_COLUMNS`.
+        """
+
+    @abstractmethod
     def account(self, draws: Draws, holder: str) -> Account:
         """The account that a seller is paid on."""
 
+    @abstractmethod
     def tax(self, tax_class: str, place: Place) -> Tax:
         """What is charged on a product of the class (of those in the catalogue's `jurisdictions.toml`) in the place."""
 
+    def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
+        """An invented address in the town."""
+        parts = {
+            **place.facts,
+            "postcode": place.postcode,
+            "city": place.city,
+            "region": place.region,
+            "street": places.street(draws, self.locale, self.street),
+            "number": draws.integer("number", *self.house_numbers),
+        }
+        return tuple(line.format_map(parts) for line in self.address_form)
+
+    def phone(self, draws: Draws, place: Place) -> str:
+        """A telephone number that nobody has."""
+        pattern = place.facts.get("phone") or self.phone_pattern
+        digits = iter(f"{draws.integer('phone', 0, 10 ** pattern.count('#') - 1):0{max(1, pattern.count('#'))}d}")
+        return re.sub("#", lambda _: next(digits), pattern)
+
     def rounding(self, draws: Draws) -> RoundingPolicy:
         """The policy a company keeps, among those the law allows."""
+        return draws.weighted("rounding", self.roundings)
 
     def terms(self, draws: Draws, issued: date) -> Terms:
         """A company's terms (from its own draws), and what they mean for a document of this day."""
+        days = draws.weighted("net days", self.net_days)
+        due = issued + timedelta(days=days)
+        wordings = self.customs.terms if days else self.customs.terms_now
+        return Terms(draws.choice("terms", wordings).format(days=days, due=self.day(due)), due)
 
     def paid(self, draws: Draws) -> str:
         """What a receipt says instead of terms; from the document's draws."""
+        return draws.choice("paid", self.customs.paid_cash if self.in_cash(draws) else self.customs.paid_card)
+
+    def in_cash(self, draws: Draws) -> bool:
+        """Whether a receipt's customer pays in cash; from the document's draws."""
+        return draws.chance("in cash", _CASH_PER_MILLE)
 
     def mentions(self, facts: Facts) -> tuple[str, ...]:
-        """What the law wants printed, beyond numbers and dates."""
+        """What the law wants printed, beyond numbers and dates: why something is not taxed."""
+        return tuple(dict.fromkeys(tax.reason for tax in facts.tax_lines if tax.reason))
 
     def closing(self, draws: Draws) -> str:
         """Friendly words that a company ends its documents with, or nothing."""
+        return draws.choice("closing", self.customs.closings)
 
     def period(self, first: date, last: date) -> str:
         """A service period, as the small print of a line."""
+        return self.customs.period.format(first=self.day(first), last=self.day(last))
 
     def delivery(self, day: date) -> str:
         """A delivery's day, as the small print of a line."""
+        return self.customs.delivery.format(day=self.day(day))
 
     def work(self, day: date) -> str:
         """A day of work, as the small print of a line."""
+        return self.customs.work.format(day=self.day(day))
 
     def band(self, above: Decimal, up_to: Decimal | None, unit: str) -> str:
         """The limits of a graduated price's tier: more than `above`, up to `up_to` included, or without end."""
+        low = locales.number(above, self.locale)
+        if up_to is None:
+            return self.customs.band_over.format(low=low, unit=unit)
+        high = locales.number(up_to, self.locale)
+        pattern = self.customs.band_between if above else self.customs.band_first
+        return pattern.format(low=low, high=high, unit=unit)
+
+    def day(self, day: date) -> str:
+        """A day, as small print writes it."""
+        return locales.date_text(day, self.locale, self.customs.day)
+
+
+@cache
+def _speaking(country: type[Jurisdiction], locale: str) -> Jurisdiction:
+    if locale not in country.locales:
+        raise KeyError(locale)
+    return country(locale)

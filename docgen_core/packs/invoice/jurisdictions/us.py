@@ -8,7 +8,6 @@ are plausible for the years that documents are dated in, not advice.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
 
@@ -17,24 +16,11 @@ from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy, plain
 from docgen_core.packs.invoice import places, registrations
 from docgen_core.packs.invoice.arithmetic import Tax
-from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms
+from docgen_core.packs.invoice.jurisdictions.base import Account, Jurisdiction
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
 
 _ZERO = Decimal(0)
-
-_NET_DAYS = {30: 50, 15: 18, 45: 8, 60: 6, 10: 6, 0: 12}
-"""Days to pay, with how usual they are."""
-
-_CLOSINGS = (
-    "Thank you for your business!",
-    "Please include the invoice number with your payment.",
-    "We appreciate your prompt payment.",
-    "Questions about this invoice? Please contact our billing department.",
-    "",
-)
-
-_PAID = ("Paid in full. Thank you!", "Paid by card. Thank you!", "Paid in cash. Thank you!")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +45,15 @@ def state_taxes() -> dict[str, StateTax]:
     }
 
 
-class UnitedStates:
+class UnitedStates(Jurisdiction):
     """American law and customs."""
 
     code = "US"
-    locale = "en-US"
+    locales = ("en-US",)
     paper = "Letter"
-    month_units = frozenset(("month", "mo"))
+    net_days = {30: 50, 15: 18, 45: 8, 60: 6, 10: 6, 0: 12}
+    roundings = {RoundingPolicy.PER_BUCKET: 75, RoundingPolicy.PER_LINE: 25}
+    """States allow the tax of a document to be computed by item or by invoice."""
     holidays = frozenset(((1, 1), (6, 19), (7, 4), (12, 25)))
     closed = frozenset(((12, 25),))
 
@@ -89,7 +77,7 @@ class UnitedStates:
 
     def account(self, draws: Draws, holder: str) -> Account:
         """Bank, routing and account number, holder."""
-        bank = draws.choice("bank", places.name_parts("en")["bank"]["names"])
+        bank = draws.choice("bank", places.name_parts(self.locale)["bank"]["names"])
         return (
             ("bank_name", "Bank", bank),
             ("routing_number", "Routing number", registrations.american_routing_number(bank)),
@@ -122,51 +110,3 @@ class UnitedStates:
         if not state:
             return Tax(category, combined, f"{place.city} {label[0].lower()}{label[1:]} {total}")
         return Tax(category, combined, f"{label} {total} ({place.region} {own} + local {town})")
-
-    def rounding(self, draws: Draws) -> RoundingPolicy:
-        """States allow the tax of a document to be computed by item or by invoice."""
-        return draws.weighted("rounding", {RoundingPolicy.PER_BUCKET: 75, RoundingPolicy.PER_LINE: 25})
-
-    def terms(self, draws: Draws, issued: date) -> Terms:
-        """So many days net."""
-        days = draws.weighted("net days", _NET_DAYS)
-        due = issued + timedelta(days=days)
-        if not days:
-            return Terms("Due upon receipt", due)
-        options = (f"Net {days}", f"Net {days} days", f"Payment due within {days} days of invoice date")
-        return Terms(draws.choice("terms", options), due)
-
-    def paid(self, draws: Draws) -> str:
-        """How the customer paid."""
-        return draws.choice("paid", _PAID)
-
-    def mentions(self, facts: Facts) -> tuple[str, ...]:
-        """Why something is not taxed."""
-        return tuple(dict.fromkeys(tax.reason for tax in facts.tax_lines if tax.reason))
-
-    def closing(self, draws: Draws) -> str:
-        """Thanks, or a request."""
-        return draws.choice("closing", _CLOSINGS)
-
-    def period(self, first: date, last: date) -> str:
-        """From day to day."""
-        return f"Service period {self._day(first)} – {self._day(last)}"
-
-    def delivery(self, day: date) -> str:
-        """The day of shipment."""
-        return f"Shipped {self._day(day)}"
-
-    def work(self, day: date) -> str:
-        """The day of work."""
-        return f"Service date {self._day(day)}"
-
-    def band(self, above: Decimal, up_to: Decimal | None, unit: str) -> str:
-        """What stands in a tier's line."""
-        low = locales.number(above, self.locale)
-        if up_to is None:
-            return f"Over {low} {unit}"
-        high = locales.number(up_to, self.locale)
-        return f"First {high} {unit}" if above == 0 else f"Over {low} to {high} {unit}"
-
-    def _day(self, day: date) -> str:
-        return locales.date_text(day, self.locale, "MM/dd/y")

@@ -55,7 +55,7 @@ class TestWords:
     @pytest.mark.parametrize("locale", ["de-DE", "en-US", "ja-JP"])
     def test_goods_are_delivered_and_services_rendered(self, sample, locale):
         goods = sample(locale, "letter")
-        words = words_for(locale[:2], goods.identity.logo_seed)
+        words = words_for(locale, goods.identity.logo_seed)
         for model, what in (("per_unit", "delivery"), ("hourly", "service")):
             period = dataclasses.replace(goods, billing_model=model)
             day = dataclasses.replace(period, service_from=period.service_to)
@@ -78,7 +78,7 @@ class TestWords:
             body = render_page(sample("en-US", layout)).body
             assert "greeting" not in body
             assert "<p></p>" not in body
-        told = " ".join(text for options in wordings("en").values() for text in options)
+        told = " ".join(text for options in wordings("en-US").values() for text in options)
         for british in ("supply", "Your order", "charge you", "invoice you", "Tel."):
             assert british not in told
 

@@ -80,8 +80,7 @@ class TestWhatIsPrinted:
 
     def test_an_empty_value_prints_no_label(self, plain):
         document = plain.invoice
-        language = document.locale[:2]
-        words = words_for(language, document.identity.logo_seed)
+        words = words_for(document.locale, document.identity.logo_seed)
         without = render_page(_without_facts(document))
         for name in ("order_number", "customer_number", "due_date", "service_period"):
             assert words[name] not in without.body
