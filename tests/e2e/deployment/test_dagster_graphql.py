@@ -38,7 +38,7 @@ CALL_COST = Decimal("0.0013")
 """US dollars: 300 tokens in at 1 a million, 200 out at 5."""
 MANY = 5_000
 """Documents that no test waits for."""
-SOME = 60
+SOME = 30
 """Documents, each a unit, of which some are done when their step is killed."""
 
 pytestmark = pytest.mark.timeout(900)
@@ -195,7 +195,7 @@ def test_one_backfill_over_ten_ranges_ends_in_invoices_of_exactly_their_companie
 ):
     """From nothing, a catalogue by models first: models, budget and key are the environment's."""
     chosen = {
-        "ops": {"golden_shards": {"config": {"workers": 2}}},
+        "ops": {"golden_shards": {"config": {"workers": 1}}},
         "resources": {"corpus": {"config": {"name": "ten", "catalogue": "written", "documents_per_range": 2}}},
     }
     (run_id,) = backfilled(deployment, ASSETS, ALL_RANGES, chosen)
