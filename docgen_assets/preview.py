@@ -23,6 +23,9 @@ THUMBNAILS = 6
 _CELL = (150, 212)
 """Width and height of a thumbnail in pixels: a sheet of A4 with 150 pixels across."""
 
+_DPI = 55
+"""At which a PDF is drawn before it is made as small as its thumbnail."""
+
 _GAP = 8
 """Pixels between thumbnails."""
 
@@ -33,29 +36,24 @@ _SMALLER = 0.8
 """By how much the sheet shrinks while it is too large to keep."""
 
 
-def contact_sheet(pdfs: Iterable[bytes]) -> str:
+def contact_sheet(files: Iterable[bytes]) -> str:
     """Markdown with the first pages of up to `THUMBNAILS` documents, as one embedded PNG; empty for none."""
-    cells = [_first_page(pdf) for pdf in islice(pdfs, THUMBNAILS)]
+    cells = [_first_page(file) for file in islice(files, THUMBNAILS)]
     if not cells:
         return ""
     encoded = base64.b64encode(_png(_side_by_side(cells))).decode()
     return f"![first pages](data:image/png;base64,{encoded})"
 
 
-def _first_page(pdf: bytes) -> Pixels:
+def _first_page(file: bytes) -> Pixels:
     """The first page on a cell of paper grey; long receipts are cut below."""
     import cv2
     import numpy as np
-    import pypdfium2
+
+    from docgen_core.render.pictures import sheets
 
     width, height = _CELL
-    document = pypdfium2.PdfDocument(pdf)
-    try:
-        page = document[0]
-        sharp = 3 * width / page.get_width()
-        drawn = page.render(scale=sharp, rev_byteorder=False).to_numpy()[:, :, :3]
-    finally:
-        document.close()
+    drawn = next(sheets(file, dpi=_DPI))
     tall = max(round(drawn.shape[0] * width / drawn.shape[1]), 1)
     small = cv2.resize(drawn, (width, tall), interpolation=cv2.INTER_AREA)[:height]
     cell = np.full((height, width, 3), 225, dtype=np.uint8)

@@ -136,10 +136,11 @@ def _described(root: "Root", here: Places) -> dict[str, object]:
 
 def _first_documents(blobs: "BlobStore", root: "Root", folder: str) -> Iterator[bytes]:
     """The first documents of the run, from its parts, so that what is shown is what was sealed."""
+    from docgen_core.render.pictures import FIRST_PAGE_ENDINGS
     from docgen_core.runs.manifest import iter_parts, read_blob
 
     files = (entry for part in iter_parts(blobs, root) for entry in part.blobs if entry.key.startswith(folder))
-    for entry in islice((each for each in files if each.key.endswith(".pdf")), THUMBNAILS):
+    for entry in islice((each for each in files if each.key.endswith(FIRST_PAGE_ENDINGS)), THUMBNAILS):
         yield read_blob(blobs, entry)
 
 

@@ -173,7 +173,7 @@ def show(
         if not tables["documents"]:
             raise UsageError(f"run {run!r} has no document {document!r}; `docgen show {run} 0` is its first")
         if pictures is not None:
-            _draw(here.blobs.get(str(tables["documents"][0]["key"])), tables["field_boxes"], pictures, document_id)
+            _draw(here.blobs, tables, pictures, document_id)
     if not boxes:
         tables.pop("field_boxes")
     if as_json or not console.at_terminal():
@@ -242,15 +242,17 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(f"--pictures {folder}: something that is not a folder is in its way; name another") from None
 
 
-def _draw(document: bytes, boxes: list[dict[str, object]], folder: Path, document_id: str) -> None:
+def _draw(blobs: BlobStore, tables: dict[str, list[dict[str, object]]], folder: Path, document_id: str) -> None:
     """The pages as pictures, each box outlined."""
     from docgen_core.render.pictures import outlined_pages
 
+    files = [blobs.get(str(key)) for key in dict.fromkeys(page["key"] for page in tables["pages"])]
+    sizes = [(float(str(page["width"])), float(str(page["height"]))) for page in tables["pages"]]
     quads = [
         (int(str(box["page"])), tuple(float(str(box[f"{axis}{i}"])) for i in range(4) for axis in "xy"))
-        for box in boxes
+        for box in tables["field_boxes"]
     ]
-    for number, png in enumerate(outlined_pages(document, quads, dpi=PICTURE_DPI), start=1):
+    for number, png in enumerate(outlined_pages(files, quads, sizes=sizes, dpi=PICTURE_DPI), start=1):
         target = folder / f"{document_id}-page-{number}.png"
         target.write_bytes(png)
         console.note(f"wrote {target}")

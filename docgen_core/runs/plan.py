@@ -209,6 +209,7 @@ def _marker_of(state: StateStore, blobs: BlobStore, request: RunRequest) -> RunM
     _check_number("seed", request.seed, 0, MAX_SEED)
     unit_size = usual_unit_size(request.documents) if request.unit_size is None else request.unit_size
     _check_number("unit size", unit_size, 1, MAX_UNIT_SIZE)
+    _refuse_pictures_as_web_pages(request.selection)
     spec = DocumentsSpec(
         pack=request.pack,
         pack_version=load_pack(request.pack).version,
@@ -218,6 +219,15 @@ def _marker_of(state: StateStore, blobs: BlobStore, request: RunRequest) -> RunM
         catalogue=PinnedCatalogue(version=request.catalogue, pin=_pin(state, blobs, request)),
     )
     return marker_for(run_id, RunKind.DOCUMENTS, default_prefix(run_id), spec.as_json(), request.documents, unit_size)
+
+
+def _refuse_pictures_as_web_pages(selection: Selection) -> None:
+    captured = sorted(name for name, weight in selection.conditions.items() if weight and name != "clean")
+    if selection.output == "html" and captured:
+        raise SelectionRefused(
+            f"output html is the page as it was printed, and {captured[0]} is a picture of it: "
+            "choose condition clean, or output pdf, png, jpeg or tiff"
+        )
 
 
 def _check_number(name: str, number: int, low: int, high: int) -> None:

@@ -30,6 +30,8 @@ from docgen_core.state.contract import Lease, RunKind, StateStore
 from docgen_core.state.contract import Part as PublishedPart
 
 if TYPE_CHECKING:
+    from docgen_core.render.boxes import Rendered
+    from docgen_core.render.capture import Captured
     from docgen_core.render.chromium import Renderer
 
 Check = Callable[[], None]
@@ -122,14 +124,11 @@ class DocumentsMaker:
         """Nothing: the browser is lent."""
 
     def _draw(self, publisher: _UnitPublisher, document: GeneratedDocument) -> None:
-        from docgen_core.render.capture import capture
-
         record, view = document.record, self._source.view
         rendered = self._renderer.get().render(
             document.page, document_id=document.document_id, subject=f"Specimen {self._source.pack.name}, not genuine"
         )
-        draws = view.draws(document.index).under("capture")
-        captured = capture(rendered, record.condition, draws, document_id=document.document_id)
+        captured = self._captured(document, rendered)
         files = [publisher.put_document(document.document_id, file.ending, file.data) for file in captured.files]
         run_id, version = self._plan.run_id, view.catalogue.version
         publisher.add("documents", [documents_row(run_id, version, record, captured, files)])
@@ -137,6 +136,24 @@ class DocumentsMaker:
         publisher.add("field_boxes", box_rows(run_id, version, record, captured))
         for table, rows in document.rows.items():
             publisher.add(table, rows)
+
+    def _captured(self, document: GeneratedDocument, rendered: Rendered) -> Captured:
+        """The document's files, as the run's selection has them."""
+        selection = self._source.view.selection
+        if selection.output == "html":
+            from docgen_core.render.webpage import web_page
+
+            return web_page(document.page, rendered, document_id=document.document_id)
+        from docgen_core.render.capture import capture
+
+        return capture(
+            rendered,
+            document.record.condition,
+            self._source.view.draws(document.index).under("capture"),
+            document_id=document.document_id,
+            wear=selection.wear,
+            output=selection.output,
+        )
 
 
 class CatalogueMaker:

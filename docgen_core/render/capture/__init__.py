@@ -12,7 +12,6 @@ printing, and which condition a document gets (its pack).
 from docgen_core.render.capture.take import (
     CLEAN,
     CONDITIONS,
-    OUTPUTS,
     SUFFIXES,
     Captured,
     CapturedFile,
@@ -20,4 +19,4 @@ from docgen_core.render.capture.take import (
     capture,
 )
 
-__all__ = ["CLEAN", "CONDITIONS", "OUTPUTS", "SUFFIXES", "Captured", "CapturedFile", "CapturedPage", "capture"]
+__all__ = ["CLEAN", "CONDITIONS", "SUFFIXES", "Captured", "CapturedFile", "CapturedPage", "capture"]

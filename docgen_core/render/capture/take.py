@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 CLEAN = "clean"
 CONDITIONS: tuple[str, ...] = (CLEAN, "light_scan", "heavy_scan")
-OUTPUTS: tuple[str, ...] = ("pdf", "png", "jpeg", "tiff", "html")
-"""Kinds of file. A PNG or JPEG is one page, the others hold a whole document."""
 SUFFIXES: Mapping[str, str] = {"pdf": ".pdf", "png": ".png", "jpeg": ".jpg", "tiff": ".tiff", "html": ".html"}
+"""By output. A PNG or JPEG is one page, the others hold a whole document."""
 _FILE_A_PAGE = frozenset({"png", "jpeg"})
 
 
@@ -78,7 +77,7 @@ def capture(
         draws: the document's draws; equal draws give equal bytes.
         document_id: stands in the metadata of a file that is made anew.
         wear: 0 to 100, scales the damage; None leaves it to the condition's own draws.
-        output: one of `OUTPUTS` but "html", which is no capture (`docgen_core.render.webpage`).
+        output: one of `SUFFIXES` but "html", which is no capture (`docgen_core.render.webpage`).
 
     Raises:
         UsageError: there is no such condition or output.

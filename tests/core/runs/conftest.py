@@ -83,6 +83,12 @@ def shared_renderer() -> Iterator[RendererOnDemand]:
         yield renderer
 
 
+@pytest.fixture(scope="session")
+def open_stage_at() -> type[Stage]:
+    """A stage in a folder that is there: `open_stage_at(folder, renderer)`."""
+    return Stage
+
+
 @pytest.fixture
 def open_stage(tmp_path: Path, shared_renderer: RendererOnDemand) -> Callable[..., Stage]:
     """Stages by name; `settings` goes to the state URI."""
