@@ -31,7 +31,10 @@ FEWEST_PRODUCTS_OF_A_NICHE = 60
 
 PRINTABLE = re.compile(r"[\u0020-\u007e\u00a0-\u017f\u2013\u2014\u2018\u2019\u201c-\u201e\u2022\u2026\u20acµΩ]*")
 """Latin-1, Latin Extended-A and common punctuation; Japanese adds JIS X 0208, Korean KS X 1001."""
-PLACEHOLDER = re.compile(r"[{}<>]|\b(null|none|todo|tbd|lorem|product \d|artikel \d)\b|\.\.|  | ,|、、|,,|\s$", re.I)
+PLACEHOLDER = re.compile(
+    r"[{}<>]|\b(null|none|(?-i:TODO)|tbd|lorem|product \d|artikel \d)\b|\.\.|  | ,|、、|,,|\s$",
+    re.I,
+)
 CONTACT = re.compile(r"@|www|https?:|\.(com|de|jp|net)\b|\bDE\d{2} ?\d{4}|\+?\d{2,4}[-/ ]\d{3,4}[-/ ]\d{4}")
 MARKETING = re.compile(
     r"\b(best(?! before)|premium|ultimate|world-class|amazing|perfect|unique|leading|innovative|high-quality|"

@@ -103,7 +103,8 @@ class Language(BaseModel):
         """A text with what the language says instead of some of its words."""
         if not self.instead:
             return text
-        words = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, self.instead))})(?!\w)")
+        longest_first = sorted(self.instead, key=len, reverse=True)
+        words = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest_first))})(?!\w)")
         return words.sub(lambda found: self.instead[found.group()], text)
 
 
