@@ -66,6 +66,19 @@ _ORDERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("line_number", "sku", "description", "quantity", "unit", "unit_price", "discount", "net_amount", "tax_rate"),
         ("sku", "description", "unit_price", "quantity", "unit", "discount", "tax_rate", "net_amount"),
     ),
+    "banner": (
+        ("description", "unit_price", "quantity_unit", "discount", "net_amount"),
+        ("quantity_unit", "description", "unit_price", "discount", "net_amount"),
+    ),
+    "bleed": (
+        ("line_number", "description", "quantity", "unit_price", "net_amount"),
+        ("description", "quantity", "unit", "unit_price", "net_amount"),
+    ),
+    "minimal": (("description", "net_amount"),),
+    "statement": (
+        ("line_number", "sku", "description", "tax_rate", "quantity_unit", "unit_price", "discount", "net_amount"),
+        ("line_number", "description", "quantity_unit", "unit_price", "discount", "tax_rate", "net_amount"),
+    ),
 }  # fmt: skip
 """By layout, the orders that companies choose from. The receipt has no columns."""
 
@@ -75,6 +88,8 @@ FORM_ROWS = 8
 """Rows of a Japanese form; those that no line fills are printed empty."""
 
 _DETAIL = Markup('<div class="detail">{}</div>')
+_QUANTITIES = frozenset({"quantity", "quantity_unit"})
+TIMES = Markup(" × ")
 _DISCOUNTS = frozenset({"discount", "discount_amount"})
 
 
@@ -106,7 +121,7 @@ class ItemTable:
             mark = self._sheet.reduced(line, "tax_category")
             return line(column) + mark + (_DETAIL.format(small) if small else NOTHING)
         if column == "quantity_unit":
-            return Markup(" ").join(part for part in (line("quantity"), line("unit")) if part)
+            return _quantity(line)
         if column == "discount":
             return _discount(line)
         if column == "discount_amount" and not line.given(column):
@@ -116,6 +131,8 @@ class ItemTable:
     def _small_print(self, line: Cells) -> Markup:
         """What stands under a description: item number and discount where no column has them, and the detail."""
         words, parts = self._sheet.w, []
+        if not self._shown & _QUANTITIES:
+            parts.append(_quantity(line) + (TIMES + line("unit_price") if line.given("unit_price") else NOTHING))
         if "sku" not in self._shown and line.given("sku"):
             parts.append(Markup("{} ").format(words["sku"]) + line("sku"))
         if line.given("detail"):
@@ -123,6 +140,10 @@ class ItemTable:
         if not self._shown & _DISCOUNTS and line.given("discount_amount"):
             parts.append(Markup("{} ").format(words["discount"]) + _discount(line))
         return Markup(" · ").join(parts)
+
+
+def _quantity(line: Cells) -> Markup:
+    return Markup(" ").join(part for part in (line("quantity"), line("unit")) if part)
 
 
 def _discount(line: Cells) -> Markup:

@@ -80,6 +80,7 @@ def _body_names(sheet: Sheet, strip: tape.Tape) -> dict[str, Any]:
         "lines": sheet.lines,
         "taxes": sheet.taxes,
         "w": sheet.w,
+        "title": sheet.w[invoice.kind],
         "habits": sheet.habits,
         "tape": strip,
         "items": None if identity.paper == RECEIPT else ItemTable(sheet),

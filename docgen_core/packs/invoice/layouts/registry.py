@@ -56,6 +56,30 @@ class LayoutInfo:
         )
 
 
+def _pages(
+    name: str,
+    most_lines: int,
+    table_styles: tuple[str, ...],
+    reading_order: str,
+    *,
+    languages: tuple[str, ...] = (),
+    billing_models: tuple[str, ...] = (),
+    business_types: tuple[str, ...] = (),
+) -> LayoutInfo:
+    """A layout of invoices on paper of either size."""
+    return LayoutInfo(
+        name=name,
+        papers=(A4, LETTER),
+        kinds=("invoice",),
+        languages=languages,
+        billing_models=billing_models,
+        business_types=business_types,
+        most_lines=most_lines,
+        table_styles=table_styles,
+        reading_order=reading_order,
+    )
+
+
 MANY_PAGES_LINES = 200
 _STYLES = ("ruled", "striped", "plain", "boxed")
 
@@ -106,6 +130,30 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 most_lines=60,
                 table_styles=("boxed",),
                 reading_order="centred title, buyer left, seller with seal right, amount in a box, ruled form, totals",
+            ),
+            _pages(
+                "banner",
+                40,
+                ("ruled", "striped", "plain"),
+                "band with seller and title, buyer with facts and amount due, items, totals left, payment right",
+            ),
+            _pages(
+                "bleed",
+                40,
+                ("ruled", "striped", "plain"),
+                "amount due upper left and title upper right, items, totals in a centred block, parties last",
+            ),
+            _pages(
+                "minimal",
+                25,
+                ("ruled", "plain"),
+                "name and title, facts and buyer beside their labels, items in two columns, totals at the left",
+            ),
+            _pages(
+                "statement",
+                250,
+                ("ruled", "striped", "plain"),
+                "seller left, title and totals in a box at the right, a bar of facts, items, a slip to pay with last",
             ),
             LayoutInfo(
                 name="receipt",
