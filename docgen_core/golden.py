@@ -26,9 +26,20 @@ DECIMAL = pa.decimal128(38, 9)
 """Every amount, rate, price and quantity."""
 
 
-def column(name: str, kind: pa.DataType, description: str, *, nullable: bool = False) -> pa.Field:
-    """A declared column; the description travels with the schema to every sink."""
-    return pa.field(name, kind, nullable=nullable, metadata={"description": description})
+IDENTIFIER = "identifier"
+"""What a column holds whose values are compared by their letters and digits alone: numbers of documents,
+accounts, registrations."""
+
+
+def column(name: str, kind: pa.DataType, description: str, *, nullable: bool = False, holds: str = "") -> pa.Field:
+    """A declared column; the description, and what it `holds` where that matters, travel with the schema."""
+    metadata = {"description": description, **({"holds": holds} if holds else {})}
+    return pa.field(name, kind, nullable=nullable, metadata=metadata)
+
+
+def held_by(declared: pa.Field) -> str:
+    """What a column was declared to hold; nothing in particular for most."""
+    return str((declared.metadata or {}).get(b"holds", b"").decode())
 
 
 KEY_FIELDS: tuple[pa.Field, ...] = (

@@ -1,6 +1,6 @@
 """The command tree, and how an error becomes one line and an exit code.
 
-Exit codes: 0 done (or nothing to claim, or paused), 1 damage, 2 wrong use, 3 not complete,
+Exit codes: 0 done (or nothing to claim, or paused), 1 damage or a score that is too low, 2 wrong use, 3 not complete,
 4 cancelled, 130 and 143 signalled with the leases handed back, 141 nobody reads what is said.
 """
 
@@ -14,7 +14,7 @@ import click
 import typer
 
 from docgen_core import __version__
-from docgen_core.cli import doctor, manage, observe, produce
+from docgen_core.cli import doctor, manage, observe, produce, score
 from docgen_core.errors import DocgenError
 
 app = typer.Typer(
@@ -47,7 +47,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., int]]] = {
         "withdraw": manage.withdraw,
         "gc": manage.collect_garbage,
     },
-    "Use": {"export": manage.export},
+    "Use": {"export": manage.export, "score": score.score},
 }
 for panel, commands in _COMMANDS.items():
     for name, command in commands.items():
