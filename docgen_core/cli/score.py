@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,12 +76,29 @@ def tell(scores: Scores) -> None:
     from docgen_core.score.report import COLUMNS, field_rows, not_attempted, slice_rows
 
     told = f"run {scores.run_id}: {scores.documents} documents, {scores.predicted_documents} predicted"
-    console.table(COLUMNS, field_rows(scores), title=f"{told}, {scores.perfect_documents} without a fault")
+    _print(f"{told}, {scores.perfect_documents} without a fault", COLUMNS, field_rows(scores))
     rows = [(name, count.golden, count.predicted, count.matched) for name, count in scores.rows.items()]
-    console.table(("rows of", "golden", "predicted", "matched"), rows)
-    console.table(("all printed", *COLUMNS[1:]), slice_rows(scores))
+    _print("rows, matched one to one", ("table", "golden", "predicted", "matched"), rows)
+    _print("everything that is printed, by", ("slice", *COLUMNS[1:]), slice_rows(scores))
     if left := not_attempted(scores):
         console.note(f"not attempted, and counted as missing in all printed: {', '.join(left)}")
+
+
+def _print(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table of names and numbers that fits a narrow terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    grid = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    grid.add_column(columns[0], overflow="fold")
+    for name in columns[1:]:
+        grid.add_column(_SHORT.get(name, name), justify="right", no_wrap=True)
+    for row in rows:
+        grid.add_row(*map(str, row))
+    console.out.print(grid)
+
+
+_SHORT = {"missing": "miss", "spurious": "spur", "precision": "prec", "recall": "rec", "accuracy": "acc"}
 
 
 def _refuse_no_place(report: Path | None) -> None:

@@ -30,6 +30,8 @@ _YEAR_FIRST = re.compile(r"(\d{4})\D{1,3}(\d{1,2})\D{1,3}(\d{1,2})(?:[T ]\d.*|\D
 _YEAR_LAST = re.compile(r"(\d{1,2})\D{1,2}(\d{1,2})\D{1,2}(\d{4}|\d{2})\D?")
 _COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})")
 _WORDS = re.compile(r"\d+|[^\W\d_]+")
+_LINE_END = re.compile(r",?[ \t]*\n\s*")
+"""Lines of an address are one, set apart by commas, to many a reader."""
 _CENTURY = 2000
 """Of a year with two digits."""
 _TRUE, _FALSE = frozenset(("true", "yes", "1")), frozenset(("false", "no", "0"))
@@ -71,7 +73,10 @@ def readings(kind: Kind, value: object, locale: str) -> frozenset[object]:
         return frozenset(_dates(value, locale))
     if kind is Kind.FLAG:
         return frozenset(_flags(value))
-    return frozenset((_letters(value) if kind is Kind.IDENTIFIER else folded(value),))
+    if kind is Kind.IDENTIFIER:
+        return frozenset((_letters(value),))
+    text = _written(value)
+    return frozenset((folded(text), folded(_LINE_END.sub(", ", text))))
 
 
 def folded(value: object) -> str:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jinja2 import Environment, PackageLoader
 
-from docgen_core.score.counting import MEASURES, SLICES, Outcome, Tally, published, total
+from docgen_core.score.counting import MEASURES, SLICES, Outcome, Tally, total
 from docgen_core.score.judging import Cell
 from docgen_core.score.run import Scores
 
@@ -65,9 +65,8 @@ def not_attempted(scores: Scores) -> list[str]:
 
 
 def percent(measure: Fraction | None) -> str:
-    """A measure in per cent, cut and not rounded."""
-    number = published(measure)
-    return "" if number is None else f"{number:.2%}"
+    """A measure in per cent, cut and not rounded; no sign, for a column of them."""
+    return "" if measure is None else f"{measure * 1000 // 1 / 10:.1f}"
 
 
 def _row(name: str, tally: Tally) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ same declaration, so a box on the page and a cell of the golden set cannot disag
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -17,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from docgen_core.golden import DECIMAL, KEY_FIELDS, column
+from docgen_core.golden import DECIMAL, IDENTIFIER, KEY_FIELDS, column
 from docgen_core.money import plain
 from docgen_core.packs.contract import Row
 from docgen_core.packs.invoice.model import Invoice, Line, Party, Registration, TaxLine
@@ -207,8 +208,20 @@ TAX_COLUMNS: tuple[Column, ...] = (
 )
 
 
+_IDENTIFIERS = re.compile(
+    r"number|(order|customer|account|routing)_number|sku|iban|bic|.*_(tax_id|tax_number|register_number|phone)"
+)
+"""Columns whose values are compared by letters and digits alone when an extractor is scored."""
+
+
 def _schema(columns: Sequence[Column], *more: Column) -> pa.Schema:
-    return pa.schema([*KEY_FIELDS, *(entry.field for entry in (*columns, *more))])
+    return pa.schema([*KEY_FIELDS, *(_marked(entry.field) for entry in (*columns, *more))])
+
+
+def _marked(declared: pa.Field) -> pa.Field:
+    if not (pa.types.is_string(declared.type) and _IDENTIFIERS.fullmatch(declared.name)):
+        return declared
+    return declared.with_metadata({**declared.metadata, b"holds": IDENTIFIER})
 
 
 TABLES: dict[str, pa.Schema] = {
