@@ -8,8 +8,13 @@ import pytest
 from stdnum import bic, iban
 from stdnum.de import handelsregisternummer, stnr
 from stdnum.de import vat as german_vat
+from stdnum.es import cif
+from stdnum.es import iban as spanish_iban
+from stdnum.fr import siren, siret, tva
 from stdnum.gb import vat as british_vat
+from stdnum.it import codicefiscale, iva
 from stdnum.jp import cn
+from stdnum.mx import rfc
 from stdnum.us import ein, rtn
 
 from docgen_core.draws import Draws
@@ -45,6 +50,7 @@ def numbers(country: str, scheme: str) -> list[str]:
 POSTCODES = {
     "JP": r"\d{3}-0000",
     "GB": r"[A-Z]{1,2}\d{1,2}[A-Z]? \d[ABD-HJLNP-UW-Z]{2}",
+    "BR": r"\d{5}-\d{3}",
 }
 """Of countries that write more than four to six digits."""
 
@@ -156,6 +162,11 @@ PHONES = {
     "JP": r"0\d{1,3}-0\d{1,3}-\d{4}",
     "GB": r"01632 960\d{3}|020 7946 0\d{3}|01\d1 496 0\d{3}|011\d 496 0\d{3}|0191 498 0\d{3}|029 2018 0\d{3}"
     r"|028 9649 6\d{3}",
+    "FR": r"(01 99 00|02 61 91|03 53 01|04 65 71|05 36 49)( \d\d){2}",
+    "ES": r"(929|940|970|989)( \d\d){3}",
+    "IT": r"0\d{3} \d{6}",
+    "MX": r"\d\d 0\d{3} \d{4}|\d{3} 0\d\d \d{4}",
+    "BR": r"\(\d\d\) 1\d{3}-\d{4}",
 }
 """Numbers kept for fiction, or that cannot be dialled."""
 
@@ -231,3 +242,54 @@ def test_british_numbers_check_and_were_never_given_out() -> None:
             assert account["iban"].replace(" ", "")[8:10] == "00"
         else:
             assert re.fullmatch(r"00-\d\d-\d\d", account["routing_number"])
+
+
+def accounts(country: str) -> list[dict[str, str]]:
+    return [
+        {column: value for column, _, value in JURISDICTIONS[country].account(Draws("account", company), "X")}
+        for company in range(40)
+    ]
+
+
+def test_french_numbers_agree_with_one_another_and_are_no_companys() -> None:
+    for company in range(60):
+        numbers = {entry.scheme: entry.value for entry in seller("FR", company, "general").party.registrations}
+        number = tva.to_siren(tva.validate(numbers["FR:VAT"]))
+        assert siren.is_valid(number) and number.startswith("29")
+        assert siret.validate(numbers["FR:TAX"])[:9] == number
+        assert numbers["FR:REG"].replace(" ", "").endswith(number)
+    for account in accounts("FR"):
+        digits = iban.validate(account["iban"])[4:]
+        assert digits[0] == "9" and int(digits) % 97 == 0  # the RIB key makes it a multiple
+
+
+def test_spanish_numbers_check_and_belong_to_no_province() -> None:
+    for company in range(60):
+        party = seller("ES", company, "general").party
+        number = next(entry.value for entry in party.registrations if entry.scheme == "ES:VAT")
+        assert cif.is_valid(number) and number[1:3] == "00"
+        assert (number[0] == "A") == party.name.endswith("S.A.")
+    for account in accounts("ES"):
+        assert spanish_iban.validate(account["iban"])[4:6] == "95"
+
+
+def test_italian_numbers_check_and_lie_beyond_what_was_given_out() -> None:
+    for company in range(60):
+        resident = seller("IT", company, "general")
+        number = next(entry.value for entry in resident.party.registrations if entry.scheme == "IT:VAT")
+        assert iva.is_valid(number) and number[2] == "7"
+        assert number[9:12] == resident.place.facts["office"]
+    for account in accounts("IT"):
+        digits = iban.validate(account["iban"])[4:]
+        assert digits[0] == codicefiscale.calc_check_digit(digits[1:]) and digits[1:3] == "95"
+
+
+def test_mexican_numbers_check_and_date_from_a_day_without_notaries() -> None:
+    for number in numbers("MX", "MX:VAT"):
+        assert rfc.is_valid(number, validate_check_digits=True)
+        assert number[5:9] == "0101"
+    for account in accounts("MX"):
+        clabe = account["account_number"]
+        weights = (3, 7, 1) * 6
+        assert clabe.startswith("99") and len(clabe) == len(weights)
+        assert sum(int(digit) * weight for digit, weight in zip(clabe, weights, strict=True)) % 10 == 0

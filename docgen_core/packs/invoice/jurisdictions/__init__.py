@@ -7,8 +7,12 @@ from types import MappingProxyType
 
 from docgen_core.packs.invoice.jurisdictions.base import Facts, Jurisdiction, Terms
 from docgen_core.packs.invoice.jurisdictions.de import Germany
+from docgen_core.packs.invoice.jurisdictions.es import Spain
+from docgen_core.packs.invoice.jurisdictions.fr import France
 from docgen_core.packs.invoice.jurisdictions.gb import UnitedKingdom
+from docgen_core.packs.invoice.jurisdictions.it import Italy
 from docgen_core.packs.invoice.jurisdictions.jp import Japan
+from docgen_core.packs.invoice.jurisdictions.mx import Mexico
 from docgen_core.packs.invoice.jurisdictions.us import UnitedStates
 
 COUNTRIES: tuple[type[Jurisdiction], ...] = (
@@ -16,6 +20,10 @@ COUNTRIES: tuple[type[Jurisdiction], ...] = (
     Japan,
     UnitedStates,
     UnitedKingdom,
+    France,
+    Spain,
+    Italy,
+    Mexico,
 )
 
 JURISDICTIONS: Mapping[str, Jurisdiction] = MappingProxyType({country.code: country() for country in COUNTRIES})
