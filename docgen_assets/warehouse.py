@@ -45,6 +45,10 @@ CREATE OR REPLACE TEMP MACRO whole(amount, places) AS
     CASE WHEN nano(amount) % power_of_ten(9 - places) = 0 THEN nano(amount) // power_of_ten(9 - places) END;
 CREATE OR REPLACE TEMP MACRO half_up(number, digits) AS
     CAST(sign(number) AS HUGEINT) * ((2 * abs(number) + power_of_ten(digits)) // (2 * power_of_ten(digits)));
+CREATE OR REPLACE TEMP MACRO hundredths(number) AS nano(number) // 10000000;
+CREATE OR REPLACE TEMP MACRO ratio(number, digits, divisor) AS
+    CAST(sign(number) AS HUGEINT) * ((2 * abs(number) + power_of_ten(digits) * divisor)
+    // (2 * power_of_ten(digits) * divisor));
 CREATE OR REPLACE TEMP MACRO percent_of(units, percent) AS half_up(units * nano(percent), 11);
 CREATE OR REPLACE TEMP MACRO share_floor(amount, part, total) AS
     CASE WHEN total = 0 THEN CAST(0 AS HUGEINT) ELSE amount * part // total END;

@@ -98,6 +98,21 @@ def rounded(value: Decimal, places: int) -> Decimal:
     return amount.copy_abs() if amount.is_zero() else amount
 
 
+def quotient(value: Decimal, divisor: int, places: int) -> Decimal:
+    """`value` ÷ `divisor` with exactly `places` decimal places, ties away from zero, whatever the divisor."""
+    numerator, denominator = value.as_integer_ratio()
+    denominator *= divisor
+    units = (2 * abs(numerator) * 10**places + denominator) // (2 * denominator)
+    return rounded(_EXACT.scaleb(Decimal(-units if numerator < 0 else units), -places), places)
+
+
+def to_step(amount: Decimal, step: Decimal) -> Decimal:
+    """The multiple of `step` nearest to `amount`, ties away from zero, in the amount's places."""
+    places = max(0, -int(amount.as_tuple().exponent))
+    steps = _HALF_UP.divide(amount, step).quantize(Decimal(1), rounding=ROUND_HALF_UP)
+    return rounded(_EXACT.multiply(steps, step), places)
+
+
 def has_places(amount: Decimal, places: int) -> bool:
     """Whether the amount carries exactly `places` decimal places and is not a negative zero."""
     negative_zero = amount.is_zero() and amount.is_signed()

@@ -34,7 +34,7 @@ MEASURED_DOCUMENTS = 20
 
 ROW_COUNT = "row_count_matches_manifest"
 
-RECOMPUTED = ("documents", "invoices", "line_items", "tax_lines")
+RECOMPUTED = ("documents", "instalments", "invoices", "line_items", "tax_lines")
 """Tables that the rules of an invoice's arithmetic ask."""
 
 

@@ -36,7 +36,8 @@ WRITER_POOL = "duckdb_writer"
 _DESCRIPTIONS = {
     "invoices": "One row a document: parties, dates, terms and totals, as printed.",
     "line_items": "One row a printed line, with quantity, price, discounts and tax.",
-    "tax_lines": "One row a tax bucket of a document.",
+    "tax_lines": "One row a tax on a bucket of a document.",
+    "instalments": "One row a part of the amount due with a day of its own.",
     "documents": "One row a file: where it is, how it looks, its digest.",
     "pages": "One row a page: the file it is in, its size in points and pixels, its resolution.",
     "field_boxes": "One row a printed fragment: which golden value stands where on which page.",

@@ -15,7 +15,7 @@ import yaml
 
 REPOSITORY = Path(__file__).parents[2]
 
-TABLES = ["documents", "field_boxes", "invoices", "line_items", "pages", "tax_lines"]
+TABLES = ["documents", "field_boxes", "instalments", "invoices", "line_items", "pages", "tax_lines"]
 CATALOGUE_TABLES = ["companies", "llm_usage", "price_tiers", "products"]
 """Of a whole catalogue version, and so without partitions."""
 
@@ -26,6 +26,7 @@ SNAPSHOT = {
         "documents": ["golden_shards"],
         "field_boxes": ["golden_shards"],
         "golden_shards": ["run_plan"],
+        "instalments": ["golden_shards"],
         "invoices": ["golden_shards"],
         "line_items": ["golden_shards"],
         "llm_usage": ["catalogue"],

@@ -1,8 +1,9 @@
 """How a country words its documents in a language: terms, mentions, small print, date patterns.
 
 Data: `data/customs/LANG.toml` holds what the language says wherever it is written, and
-`data/customs/LANG-CC.toml`, where there is one, what a country says otherwise. What does not
-belong here: labels beside values (words), rates and numbers (jurisdictions).
+`data/customs/LANG-CC.toml`, where there is one, what a country says otherwise; `data/billing/LANG.toml`
+what lines say of how they are billed, which is the same in every country. What does not belong here:
+labels beside values (words), rates and numbers (jurisdictions).
 """
 
 from __future__ import annotations
@@ -14,7 +15,43 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-_DATA = files("docgen_core.packs.invoice") / "data" / "customs"
+_DATA = files("docgen_core.packs.invoice") / "data"
+
+
+class Billing(BaseModel):
+    """What lines and totals of a billing model say, in one language."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    deposit: str
+    """On containers that come back."""
+    overage: str
+    """With `{included}`."""
+    prorated: str
+    """With `{days}` and `{days_of}`."""
+    meter: str
+    """With `{first}` and `{last}`."""
+    contract: str
+    """With `{total}`, `{progress}` and `{previous}`."""
+    volume: str
+    """With `{low}` and `{unit}`."""
+    fee: str
+    """With `{code}` and `{factor}`."""
+    interest: str
+    interest_detail: str
+    """With `{principal}`, `{rate}` and `{days}`."""
+    charges: tuple[str, ...]
+    """What a charge on a whole document is for."""
+    credit_terms: tuple[str, ...]
+    """How the buyer gets what a credit note owes."""
+    credit_reasons: tuple[str, ...]
+    correction_reasons: tuple[str, ...]
+    billed: str
+    """Beside a line that is taken back."""
+    corrected: str
+    """Beside the line that takes its place."""
+    instalments: str
+    """With `{count}`."""
 
 
 class Customs(BaseModel):
@@ -58,20 +95,21 @@ class Customs(BaseModel):
     """By UNCL 5305 category: why nothing is charged, a whole sentence."""
     prefixes: dict[str, tuple[str, ...]]
     """By kind of document: what its number may begin with."""
+    billing: Billing
 
 
 @cache
 def customs(locale: str) -> Customs:
     """The wording of a locale (`en-GB`). Raises KeyError for a language that has none."""
     language = locale.split("-")[0]
-    general = _read(language)
-    if general is None:
+    general, billing = _read("customs", language), _read("billing", language)
+    if general is None or billing is None:
         raise KeyError(locale)
-    return Customs.model_validate(_over(general, _read(locale) or {}))
+    return Customs.model_validate({**_over(general, _read("customs", locale) or {}), "billing": billing})
 
 
-def _read(name: str) -> dict[str, Any] | None:
-    file = _DATA / f"{name}.toml"
+def _read(folder: str, name: str) -> dict[str, Any] | None:
+    file = _DATA / folder / f"{name}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 

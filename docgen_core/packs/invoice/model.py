@@ -20,6 +20,10 @@ class LineKind(StrEnum):
     TIER_PARENT = "tier_parent"
     """A graduated price: the sum of the bands printed under it."""
     TIER_BAND = "tier_band"
+    DEPOSIT = "deposit"
+    """The refundable deposit on the bottles or crates of the item above it."""
+    OVERAGE = "overage"
+    """What goes beyond the number included in the item above it."""
 
 
 REGISTRATION_COLUMNS = {
@@ -69,6 +73,43 @@ class Party:
 
 
 @dataclass(frozen=True, slots=True)
+class Basis:
+    """What a line's amount follows from besides quantity and price. Nothing of it, on most lines.
+
+    line_total = quantity × unit_price × factor × days / days_of, each only where it is given; or
+    contract_total × progress_percent − contract_total × previous_percent, both rounded; or
+    principal × interest_rate per cent × days / days_of.
+    """
+
+    factor: Decimal | None = None
+    """Multiplier of a fee schedule."""
+    fee_code: str | None = None
+    """The schedule's number of the service."""
+    days: int | None = None
+    """Days of a period that are charged."""
+    days_of: int | None = None
+    """Days of the whole period that the price is for; days of an interest year."""
+    meter_from: Decimal | None = None
+    meter_to: Decimal | None = None
+    """Readings; the quantity is their difference."""
+    included: Decimal | None = None
+    """How many the item above includes; the quantity is what goes beyond."""
+    contract_total: Decimal | None = None
+    progress_percent: Decimal | None = None
+    """Of the contract, done by now."""
+    previous_percent: Decimal | None = None
+    """Of the contract, billed before."""
+    principal: Decimal | None = None
+    """The amount in arrears that interest is charged on."""
+    interest_rate: Decimal | None = None
+    """Per cent a year."""
+
+
+QUANTITY_AND_PRICE = Basis()
+"""A line that follows from these alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One printed line."""
 
@@ -76,7 +117,7 @@ class Line:
     """From 1, in printed order; `row_key` is its decimal form."""
     kind: LineKind
     parent: int | None
-    """Number of the TIER_PARENT that a TIER_BAND belongs to."""
+    """Number of the line above that a band, a deposit or an overage belongs to."""
     counted: bool
     """Whether `net_amount` counts towards the totals (a parent's bands do not)."""
     sku: str | None
@@ -97,24 +138,35 @@ class Line:
     net_amount: Decimal
     """line_total − discount_amount."""
     tax_category: str
-    """UNCL 5305: S standard, AA reduced, Z zero-rated, E exempt, O out of scope, AE reverse charge."""
+    """UNCL 5305: S standard, AA reduced, Z zero-rated, E exempt, AE reverse charge, K intra-Community
+    supply, G export, O out of scope."""
     tax_rate: Decimal
-    """Percent."""
+    """Percent; of all taxes together, where there are several."""
     tax_amount: Decimal | None
     """Under the policy `per_line`; None under `per_bucket` and for what is not counted."""
     document_discount_share: Decimal | None = None
     """Under `per_line`, the part of the document discount that this line's tax is reduced by:
-    tax_amount = (net_amount − document_discount_share) × rate. None where `tax_amount` is."""
+    tax_amount = (net_amount − document_discount_share + document_charge_share) × rate. None where
+    `tax_amount` is."""
+    document_charge_share: Decimal | None = None
+    """Likewise, the part of shipping and charges that this line's tax is raised by."""
+    pricing: str = "per_unit"
+    """Billing model of the line."""
+    basis: Basis = QUANTITY_AND_PRICE
 
 
 @dataclass(frozen=True, slots=True)
 class TaxLine:
-    """A tax bucket: one category and rate, in order of first appearance."""
+    """A tax on a bucket, which is one category and rate of the lines, in order of first appearance.
+
+    A bucket has one tax, but for countries that print several on the same base (CGST and SGST).
+    """
 
     number: int
     """From 1; `row_key` is its decimal form."""
     category: str
     rate: Decimal
+    """Percent; of this tax alone."""
     label: str
     """As printed, e.g. `USt. 19 %`, `消費税 (10%対象)`, `State sales tax`."""
     line_total: Decimal
@@ -122,16 +174,31 @@ class TaxLine:
     discount_share: Decimal
     """This bucket's share of the document discount."""
     base: Decimal
-    """line_total − discount_share."""
+    """line_total − discount_share + charge_share."""
     tax: Decimal
     reason: str | None = None
-    """Why no tax is charged (categories E, O and AE need one), in the document's language; it
+    """Why no tax is charged (categories E, AE, K, G and O need one), in the document's language; it
     also stands among the invoice's notes, so that it is printed."""
+    charge_share: Decimal = Decimal(0)
+    """This bucket's share of shipping and charges."""
+    line_rate: Decimal | None = None
+    """`tax_rate` of the bucket's lines, where it is not `rate`: where several taxes are on them."""
+    counted: bool = True
+    """Whether base and line_total count: those of a bucket's second tax do not."""
+
+    @property
+    def bucket(self) -> tuple[str, Decimal]:
+        """Category and rate of the lines it is on."""
+        return self.category, self.rate if self.line_rate is None else self.line_rate
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """gross = net + tax; net = lines − document discount; due = gross − prepaid."""
+    """What stands under the lines, from their sum to what is to be paid.
+
+    net = lines − document discount + document charge + shipping; gross = net + tax;
+    due = gross − withholding + tip + rounding − credit used − prepaid.
+    """
 
     lines_total: Decimal
     document_discount_percent: Decimal | None
@@ -141,6 +208,44 @@ class Totals:
     gross_total: Decimal
     prepaid: Decimal
     amount_due: Decimal
+    document_charge_label: str | None = None
+    """What the charge is for, as printed."""
+    document_charge_percent: Decimal | None = None
+    """Of the lines' sum."""
+    document_charge: Decimal = Decimal(0)
+    shipping: Decimal = Decimal(0)
+    withholding_label: str | None = None
+    withholding_percent: Decimal | None = None
+    """Of the net total."""
+    withholding: Decimal = Decimal(0)
+    """Tax that the buyer keeps back and pays for the seller."""
+    tip: Decimal = Decimal(0)
+    rounding: Decimal = Decimal(0)
+    """What rounding to the smallest coin adds or takes."""
+    credit_used: Decimal = Decimal(0)
+    """Paid from a balance bought before."""
+    credit_before: Decimal | None = None
+    """That balance; None where there is none."""
+    credit_left: Decimal | None = None
+    """The balance after that; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instalment:
+    """A part of the amount due that is to be paid by a day of its own."""
+
+    number: int
+    """From 1; `row_key` is its decimal form."""
+    due_date: date
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The document that a credit note or corrective invoice is about."""
+
+    number: str
+    issue_date: date
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +255,7 @@ class Payment:
     terms: str
     """As printed, e.g. `Zahlbar innerhalb von 30 Tagen ohne Abzug`."""
     method: str
-    """`bank_transfer` or `paid` (a receipt)."""
+    """`bank_transfer`, `paid` (a receipt), `cash` or `credit` (what the seller owes)."""
     account: tuple[tuple[str, str], ...]
     """(label, value) pairs as printed: IBAN and BIC, routing and account number, 銀行 支店 口座."""
     account_columns: tuple[str, ...] = ()
@@ -184,7 +289,7 @@ class Invoice:
     company_id: int
     catalogue_version: str
     kind: str
-    """`invoice` or `receipt`."""
+    """`invoice`, `receipt`, `credit_note` or `corrective_invoice`."""
     number: str
     issue_date: date
     issue_time: str | None
@@ -213,6 +318,14 @@ class Invoice:
     """Mandatory mentions and friendly words, in the document's language."""
     identity: Identity
     condition: str
+    amount_sign: str = "positive"
+    """Sign convention. `positive`: amounts are owed by the buyer, or on a credit note to the buyer.
+    `negative`: a credit note whose quantities and amounts are below zero. `mixed`: a corrective
+    invoice, whose lines take back what was billed and bill what is right."""
+    original: Original | None = None
+    """What is credited or corrected; None on every other document."""
+    instalments: tuple[Instalment, ...] = ()
+    """In order of their days; they add up to the amount due. Empty: it is due at once."""
 
     @property
     def layout(self) -> str:

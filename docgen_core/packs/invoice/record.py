@@ -15,7 +15,7 @@ from docgen_core.draws import Draws
 from docgen_core.money import minor_units, percent_of, rounded
 from docgen_core.packs.contract import Row, RunView
 from docgen_core.packs.invoice import identity, numbering
-from docgen_core.packs.invoice.arithmetic import Computation, Discount, Sale, compute, prepay
+from docgen_core.packs.invoice.arithmetic import Computation, Discount, Sale, compute
 from docgen_core.packs.invoice.billing import Offer, Setting, compose
 from docgen_core.packs.invoice.calendar_days import till_issue_date, working_issue_date
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, Facts, Jurisdiction
@@ -23,6 +23,7 @@ from docgen_core.packs.invoice.layouts import LAYOUTS
 from docgen_core.packs.invoice.model import Identity, Invoice, Payment
 from docgen_core.packs.invoice.parties import Resident, customer_of, seller
 from docgen_core.packs.invoice.reconcile import reconcile
+from docgen_core.packs.invoice.settlement import Settlement, settle
 
 INVOICE, RECEIPT = "invoice", "receipt"
 
@@ -209,13 +210,13 @@ def _settle(result: Computation, kind: str, places: int, draws: Draws) -> Comput
     """A receipt is paid whole; some invoices follow a payment in advance, without small change."""
     gross = result.totals.gross_total
     if kind == RECEIPT:
-        prepaid = gross
+        settlement = Settlement(paid_whole=True)
     elif draws.chance("prepaid", _PREPAID_PER_MILLE):
         share = Decimal(draws.choice("prepaid share", _PREPAID_PER_CENT))
-        prepaid = rounded(min(rounded(percent_of(gross, share), 0), gross), places)
+        settlement = Settlement(prepaid=min(rounded(percent_of(gross, share), 0), gross))
     else:
         return result
-    return Computation(result.lines, result.tax_lines, prepay(result.totals, prepaid))
+    return Computation(result.lines, result.tax_lines, settle(result.totals, settlement, places))
 
 
 def _payment(company: Company, terms: str) -> Payment:

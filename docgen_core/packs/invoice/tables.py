@@ -8,7 +8,7 @@ same declaration, so a box on the page and a cell of the golden set cannot disag
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -21,7 +21,7 @@ import pyarrow as pa
 from docgen_core.golden import DECIMAL, IDENTIFIER, KEY_FIELDS, column
 from docgen_core.money import plain
 from docgen_core.packs.contract import Row
-from docgen_core.packs.invoice.model import Invoice, Line, Party, Registration, TaxLine
+from docgen_core.packs.invoice.model import Instalment, Invoice, Line, Party, Registration, TaxLine
 
 INVOICE_ROW_KEY = "1"
 """The `invoices` table has one row a document; lines and buckets are keyed by their number."""
@@ -126,6 +126,10 @@ def _account(name: str) -> Callable[[Invoice], str | None]:
     return get
 
 
+def _original(part: str) -> Callable[[Invoice], Any]:
+    return lambda invoice: getattr(invoice.original, part, None)
+
+
 _CURRENCY = _text("currency", "ISO 4217 code of the row's amounts.")
 _MINOR_UNITS = _of(pa.int32(), "minor_units", "Decimal places of the currency's amounts.")
 
@@ -136,8 +140,15 @@ INVOICE_COLUMNS: tuple[Column, ...] = (
     _CURRENCY,
     _MINOR_UNITS,
     _text("business_type", "What kind of business the seller is."),
-    _text("billing_model", "How the document bills: flat, per_unit, hourly, subscription, graduated."),
-    _text("kind", "invoice or receipt."),
+    _text(
+        "billing_model",
+        "How the company mainly bills: flat, per_unit, hourly, subscription, …; a line's `pricing` says how it does.",
+    ),
+    _text("kind", "invoice, receipt, credit_note or corrective_invoice."),
+    _text(
+        "amount_sign",
+        "positive; negative: a credit note with quantities and amounts below 0; mixed: lines take back and bill.",
+    ),
     _text("rounding_policy", "Where tax is rounded: per_line or per_bucket."),
     _text("number", "Number of the document, unique for its seller."),
     _of(pa.date32(), "issue_date", "Date of the document."),
@@ -145,11 +156,19 @@ INVOICE_COLUMNS: tuple[Column, ...] = (
     _of(pa.date32(), "due_date", "Day by which the amount due is to be paid.", optional=True),
     _of(pa.date32(), "service_from", "First day of delivery or service.", optional=True),
     _of(pa.date32(), "service_to", "Last day of delivery or service.", optional=True),
+    _text("original_number", "Number of the document credited or corrected.", _original("number"), optional=True),
+    _of(
+        pa.date32(),
+        "original_date",
+        "Date of the document credited or corrected.",
+        _original("issue_date"),
+        optional=True,
+    ),
     _text("order_number", "The buyer's order.", optional=True),
     _text("customer_number", "The buyer's number with the seller.", optional=True),
     *_party("seller", optional=False),
     *_party("buyer", optional=True),
-    _text("payment_method", "bank_transfer, or paid.", "payment.method"),
+    _text("payment_method", "bank_transfer, paid, cash, or credit (the seller owes it).", "payment.method"),
     _text("payment_terms", "Terms as printed.", "payment.terms"),
     *(_text(name, description, _account(name), optional=True) for name, description in ACCOUNT_COLUMNS.items()),
     _amount("lines_total", "Sum of the counted lines' net amounts.", "totals.lines_total"),
@@ -161,19 +180,48 @@ INVOICE_COLUMNS: tuple[Column, ...] = (
         optional=True,
     ),
     _amount("document_discount", "Discount on the whole document; 0 where there is none.", "totals.document_discount"),
-    _amount("net_total", "lines_total − document_discount.", "totals.net_total"),
+    _text(
+        "document_charge_label",
+        "What a charge on the whole document is for.",
+        "totals.document_charge_label",
+        optional=True,
+    ),
+    _number(
+        "document_charge_percent",
+        Digits.NUMBER,
+        "Charge on the whole document in per cent of lines_total, where it is given as such.",
+        "totals.document_charge_percent",
+        optional=True,
+    ),
+    _amount("document_charge", "Charge on the whole document; 0 where there is none.", "totals.document_charge"),
+    _amount("shipping", "Shipping; 0 where there is none.", "totals.shipping"),
+    _amount("net_total", "lines_total − document_discount + document_charge + shipping.", "totals.net_total"),
     _amount("tax_total", "Sum of the buckets' taxes.", "totals.tax_total"),
     _amount("gross_total", "net_total + tax_total.", "totals.gross_total"),
+    _text("withholding_label", "Tax that the buyer keeps back.", "totals.withholding_label", optional=True),
+    _number(
+        "withholding_percent", Digits.NUMBER, "In per cent of net_total.", "totals.withholding_percent", optional=True
+    ),
+    _amount("withholding", "What the buyer keeps back; 0 where it is nothing.", "totals.withholding"),
+    _amount("tip", "Tip or gratuity, not taxed.", "totals.tip"),
+    _amount("rounding", "What rounding to the smallest coin adds or takes.", "totals.rounding"),
+    _amount("credit_used", "Paid from a balance bought before.", "totals.credit_used"),
+    _amount("credit_before", "That balance.", "totals.credit_before", optional=True),
+    _amount("credit_left", "The balance after that.", "totals.credit_left", optional=True),
     _amount("prepaid", "Paid in advance.", "totals.prepaid"),
-    _amount("amount_due", "gross_total − prepaid.", "totals.amount_due"),
+    _amount("amount_due", "gross_total − withholding + tip + rounding − credit_used − prepaid.", "totals.amount_due"),
     _text("notes", "Mentions and notes as printed, set apart by newlines.", lambda invoice: "\n".join(invoice.notes)),
     _text("layout", "Layout the page is set in."),
 )
 
 LINE_COLUMNS: tuple[Column, ...] = (
     _of(pa.int32(), "line_number", "From 1, in printed order.", "number"),
-    _text("kind", "item, tier_parent, or tier_band (a part of the parent above it).", lambda line: line.kind.value),
-    _of(pa.int32(), "parent", "line_number of the tier_parent that a tier_band belongs to.", optional=True),
+    _text(
+        "kind",
+        "item, tier_parent, tier_band (a part of the parent above it), deposit or overage (of the item above it).",
+        lambda line: line.kind.value,
+    ),
+    _of(pa.int32(), "parent", "line_number of what a tier_band, deposit or overage belongs to.", optional=True),
     _of(pa.bool_(), "counted", "Whether net_amount counts towards the totals; a tier_band's does not."),
     _text("sku", "The seller's item number.", optional=True),
     _text("description", "What was sold, as printed."),
@@ -182,34 +230,75 @@ LINE_COLUMNS: tuple[Column, ...] = (
     _text("unit", "Unit as printed.", optional=True),
     _text("unit_code", "Unit, UN/ECE Recommendation 20.", optional=True),
     _number("unit_price", Digits.PRICE, "Price of one unit; none for a graduated price.", optional=True),
-    _amount("line_total", "quantity × unit_price, rounded half away from zero; a tier_parent's is its bands' sum."),
+    _text(
+        "pricing",
+        "Billing model of the line: flat, per_unit, hourly, subscription, seats, metered, graduated, volume, "
+        "milestone, fee_schedule, interest.",
+    ),
+    _number("factor", Digits.NUMBER, "Multiplier of a fee schedule.", "basis.factor", optional=True),
+    _text("fee_code", "The fee schedule's number of the service.", "basis.fee_code", optional=True),
+    _of(pa.int32(), "days", "Days of a period that are charged.", "basis.days", optional=True),
+    _of(pa.int32(), "days_of", "Days of the period that the price is for.", "basis.days_of", optional=True),
+    _number("meter_from", Digits.NUMBER, "First reading of a meter.", "basis.meter_from", optional=True),
+    _number("meter_to", Digits.NUMBER, "Last reading of a meter.", "basis.meter_to", optional=True),
+    _number("included", Digits.NUMBER, "How many the item above includes.", "basis.included", optional=True),
+    _amount("contract_total", "Contract that a milestone is a share of.", "basis.contract_total", optional=True),
+    _number(
+        "progress_percent", Digits.NUMBER, "Of the contract, done by now.", "basis.progress_percent", optional=True
+    ),
+    _number(
+        "previous_percent", Digits.NUMBER, "Of the contract, billed before.", "basis.previous_percent", optional=True
+    ),
+    _amount("principal", "Amount in arrears that interest is charged on.", "basis.principal", optional=True),
+    _number("interest_rate", Digits.NUMBER, "Interest in per cent a year.", "basis.interest_rate", optional=True),
+    _amount(
+        "line_total",
+        "quantity × unit_price × factor × days ÷ days_of (each where given), rounded half away from zero; a "
+        "tier_parent's is its bands' sum; a milestone's contract_total × progress_percent − contract_total × "
+        "previous_percent, each rounded; interest's principal × interest_rate × days ÷ days_of.",
+    ),
     _number("discount_percent", Digits.NUMBER, "Line discount in per cent of line_total.", optional=True),
     _amount("discount_amount", "Line discount; 0 where there is none."),
     _amount("net_amount", "line_total − discount_amount."),
-    _text("tax_category", "UNCL 5305: S, AA, Z, E, O or AE."),
-    _number("tax_rate", Digits.NUMBER, "Tax rate in per cent."),
+    _text("tax_category", "UNCL 5305: S, AA, Z, E, AE, K, G or O."),
+    _number("tax_rate", Digits.NUMBER, "Tax rate in per cent; of all taxes together."),
     _amount("tax_amount", "Rounded tax of the line, under per_line.", optional=True),
     _amount(
         "document_discount_share",
-        "Under per_line: tax_amount = (net_amount − document_discount_share) × tax_rate.",
+        "Under per_line: tax_amount = (net_amount − document_discount_share + document_charge_share) × tax_rate.",
         optional=True,
     ),
+    _amount("document_charge_share", "Under per_line: the line's part of shipping and charges.", optional=True),
 )
 
 TAX_COLUMNS: tuple[Column, ...] = (
-    _text("category", "UNCL 5305: S, AA, Z, E, O or AE."),
-    _number("rate", Digits.NUMBER, "Tax rate in per cent."),
+    _text("category", "UNCL 5305: S, AA, Z, E, AE, K, G or O."),
+    _number("rate", Digits.NUMBER, "Rate of this tax in per cent."),
+    _number(
+        "line_rate",
+        Digits.NUMBER,
+        "tax_rate of the lines it is on: more than rate, where several taxes are.",
+        lambda tax: tax.bucket[1],
+    ),
+    _of(pa.bool_(), "counted", "Whether base counts towards net_total; that of a second tax on it does not."),
     _text("label", "Name of the tax as printed."),
     _amount("line_total", "Sum of the counted lines' net amounts in this category and rate."),
     _amount("discount_share", "The bucket's share of the document discount."),
-    _amount("base", "line_total − discount_share."),
+    _amount("charge_share", "The bucket's share of shipping and charges."),
+    _amount("base", "line_total − discount_share + charge_share."),
     _amount("tax", "Tax, rounded as the invoice's rounding_policy says."),
     _text("reason", "Why no tax is charged, as printed.", optional=True),
 )
 
+INSTALMENT_COLUMNS: tuple[Column, ...] = (
+    _of(pa.int32(), "instalment", "From 1, in order of the days.", "number"),
+    _of(pa.date32(), "due_date", "Day by which it is to be paid."),
+    _amount("amount", "What is to be paid; all of a document add up to its amount_due."),
+)
+
 
 _IDENTIFIERS = re.compile(
-    r"number|(order|customer|account|routing)_number|sku|iban|bic|.*_(tax_id|tax_number|register_number|phone)"
+    r"number|(order|original|customer|account|routing)_number|sku|iban|bic|.*_(tax_id|tax_number|register_number|phone)"
 )
 """Columns whose values are compared by letters and digits alone when an extractor is scored."""
 
@@ -228,11 +317,17 @@ TABLES: dict[str, pa.Schema] = {
     "invoices": _schema(INVOICE_COLUMNS),
     "line_items": _schema(LINE_COLUMNS, _CURRENCY, _MINOR_UNITS),
     "tax_lines": _schema(TAX_COLUMNS, _CURRENCY, _MINOR_UNITS),
+    "instalments": _schema(INSTALMENT_COLUMNS, _CURRENCY, _MINOR_UNITS),
 }
 
 _BY_NAME: dict[str, dict[str, Column]] = {
     table: {entry.field.name: entry for entry in columns}
-    for table, columns in (("invoices", INVOICE_COLUMNS), ("line_items", LINE_COLUMNS), ("tax_lines", TAX_COLUMNS))
+    for table, columns in (
+        ("invoices", INVOICE_COLUMNS),
+        ("line_items", LINE_COLUMNS),
+        ("tax_lines", TAX_COLUMNS),
+        ("instalments", INSTALMENT_COLUMNS),
+    )
 }
 
 
@@ -243,6 +338,9 @@ def rows(invoice: Invoice) -> dict[str, list[Row]]:
         "invoices": [_row(invoice, INVOICE_ROW_KEY, INVOICE_COLUMNS, invoice)],
         "line_items": [_row(invoice, str(line.number), LINE_COLUMNS, line) | money for line in invoice.lines],
         "tax_lines": [_row(invoice, str(tax.number), TAX_COLUMNS, tax) | money for tax in invoice.tax_lines],
+        "instalments": [
+            _row(invoice, str(part.number), INSTALMENT_COLUMNS, part) | money for part in invoice.instalments
+        ],
     }
 
 
@@ -277,14 +375,18 @@ def _row(invoice: Invoice, row_key: str, columns: Sequence[Column], source: Any)
     return row
 
 
-def _source(invoice: Invoice, table: str, row_key: str) -> Invoice | Line | TaxLine:
-    """What a row is read from. Line and bucket numbers are their position, from 1."""
+def _source(invoice: Invoice, table: str, row_key: str) -> Invoice | Line | TaxLine | Instalment:
+    """What a row is read from. Lines, taxes and instalments are numbered by their position, from 1."""
     if table == "invoices":
         if row_key != INVOICE_ROW_KEY:
             raise KeyError(row_key)
         return invoice
-    numbered: Sequence[Line] | Sequence[TaxLine] = invoice.lines if table == "line_items" else invoice.tax_lines
+    numbered: Mapping[str, Sequence[Line | TaxLine | Instalment]] = {
+        "line_items": invoice.lines,
+        "tax_lines": invoice.tax_lines,
+        "instalments": invoice.instalments,
+    }
     number = int(row_key)
-    if not 1 <= number <= len(numbered):
+    if not 1 <= number <= len(numbered[table]):
         raise KeyError(row_key)
-    return numbered[number - 1]
+    return numbered[table][number - 1]

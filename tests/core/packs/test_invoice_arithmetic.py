@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from docgen_core.errors import UsageError
 from docgen_core.money import RoundingPolicy, has_places, minor_units
-from docgen_core.packs.invoice.arithmetic import Band, Computation, Discount, Sale, Tax, compute, prepay
+from docgen_core.packs.invoice.arithmetic import Band, Computation, Discount, Sale, Tax, compute
 from docgen_core.packs.invoice.model import Invoice, LineKind
 from docgen_core.packs.invoice.reconcile import reconcile
+from docgen_core.packs.invoice.settlement import Settlement, settle
 
 PER_LINE, PER_BUCKET = RoundingPolicy.PER_LINE, RoundingPolicy.PER_BUCKET
 
@@ -122,8 +123,8 @@ def test_discounts_and_prepayments_beyond_the_amount_are_refused() -> None:
         compute([sale("1", "1", "7")], places=2, policy=PER_BUCKET, discount=Discount(amount=Decimal("1.01")))
     totals = compute([sale("1", "1", "7")], places=2, policy=PER_BUCKET).totals
     with pytest.raises(UsageError, match="cannot be prepaid"):
-        prepay(totals, Decimal("1.08"))
-    assert str(prepay(totals, Decimal("1.00")).amount_due) == "0.07"
+        settle(totals, Settlement(prepaid=Decimal("1.08")), 2)
+    assert str(settle(totals, Settlement(prepaid=Decimal("1.00")), 2).amount_due) == "0.07"
 
 
 @pytest.mark.parametrize(("quantity", "price"), [("-1", "1"), ("1", "-1")])

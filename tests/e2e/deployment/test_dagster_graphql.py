@@ -28,6 +28,7 @@ ASSETS = (
     "invoices",
     "line_items",
     "tax_lines",
+    "instalments",
     "field_boxes",
     "pages",
     "documents",

@@ -9,12 +9,13 @@ What does not belong here: where things stand (templates), the table of lines (i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from markupsafe import Markup
 
@@ -27,8 +28,13 @@ from docgen_core.packs.invoice.words import words_for
 from docgen_core.render.html import PrintLog
 
 PRICES = frozenset({"unit_price"})
-QUANTITIES = frozenset({"quantity"})
-PERCENTS = frozenset({"discount_percent", "document_discount_percent", "tax_rate", "rate"})
+QUANTITIES = frozenset({"quantity", "factor", "meter_from", "meter_to", "included"})
+PERCENTS = frozenset(
+    {
+        "discount_percent", "document_discount_percent", "document_charge_percent", "withholding_percent",
+        "tax_rate", "rate", "line_rate", "progress_percent", "previous_percent", "interest_rate",
+    }
+)  # fmt: skip
 """Columns of decimals that are not amounts of money."""
 
 NOTHING = Markup("")
@@ -55,6 +61,22 @@ class Total:
     """What stands beside the label: a percentage, a base."""
     sign: str
     amount: Markup
+
+
+CREDITS = frozenset({"credit_note", "corrective_invoice"})
+"""Kinds of documents that take back; they have words of their own for some facts."""
+
+
+def _words(invoice: Invoice) -> Mapping[str, str]:
+    """The company's words; a document that takes back says `credit_number` where an invoice says `number`."""
+    words = words_for(invoice.locale, invoice.identity.logo_seed)
+    if invoice.kind not in CREDITS:
+        return words
+    own: dict[str, str] = {key.removeprefix("credit_"): words[key] for key in _CREDIT_WORDS}
+    return ChainMap(own, cast("MutableMapping[str, str]", words))  # only read
+
+
+_CREDIT_WORDS = frozenset({"credit_number", "credit_issue_date", "credit_amount_due", "credit_closing"})
 
 
 class Cells:
@@ -98,13 +120,14 @@ class Sheet:
         self._fold = fold
         self.log = PrintLog()
         self.language = invoice.locale.split("-")[0]
-        self.w = words_for(invoice.locale, invoice.identity.logo_seed)
+        self.w = _words(invoice)
         self.habits = Draws("habits", invoice.identity.logo_seed)
         """Choices a company keeps from document to document."""
         golden = tables.rows(invoice)
         self.inv = Cells(self, "invoices", golden["invoices"][0])
         self.lines = [Cells(self, "line_items", row) for row in golden["line_items"]]
         self.taxes = [Cells(self, "tax_lines", row) for row in golden["tax_lines"]]
+        self.instalments = [Cells(self, "instalments", row) for row in golden["instalments"]]
         self._yen_suffix = self.language == "ja" and self.habits.chance("yen_suffix", 400)
 
     def text(self, column: str, value: object, form: str, wrap: Callable[[str], str] | None = None) -> str:
@@ -137,6 +160,8 @@ class Sheet:
                 yield from self._service()
             elif value := self.inv(name):
                 yield self.w[name], value
+            if name == "issue_date":
+                yield from self.facts("original_number", "original_date")
 
     def _service(self) -> Iterator[Labelled]:
         what = "delivery" if self.invoice.billing_model == DELIVERING else "service"
@@ -170,25 +195,62 @@ class Sheet:
 
         Args:
             bases: Print each tax's base beside it, where there are several.
-            due: End with the amount due, where it is not the gross total.
+            due: End with the amount due, where it is not the gross total, and the instalments it is paid in.
         """
         inv, w = self.inv, self.w
-        if inv.given("document_discount"):
+        extras = list(self._extras())
+        if extras:
             yield Total("", w["lines_total"], NOTHING, "", inv("lines_total", "symbol"))
-            percent = inv("document_discount_percent")
-            yield Total("", w["document_discount"], percent, MINUS, inv("document_discount", "symbol"))
-            yield Total("net", w["net_total"], NOTHING, "", inv("net_total", "symbol"))
-        else:
-            yield Total("net", w["only_net_total"], NOTHING, "", inv("net_total", "symbol"))
+            yield from extras
+        yield Total("net", w["net_total" if extras else "only_net_total"], NOTHING, "", inv("net_total", "symbol"))
         yield from self._tax_totals(bases=bases)
         yield Total("gross", w["gross_total"], NOTHING, "", inv("gross_total", "symbol"))
+        yield from self._settlement()
+        if due and self.settled:
+            yield Total("due", w["amount_due"], NOTHING, "", inv("amount_due", "symbol"))
+        if due:
+            for part in self.instalments:
+                note = Markup("{} ").format(w["instalment_due"]) + part("due_date")
+                label = f"{w['instalment']} {part.row_key}"
+                yield Total("instalment", label, note, "", part("amount", "symbol"))
+
+    @property
+    def settled(self) -> bool:
+        """Whether the amount due is not the gross total, so that the totals end with it."""
+        columns = ("withholding", "tip", "rounding", "credit_used", "prepaid")
+        return any(self.inv.given(column) for column in columns)
+
+    def _extras(self) -> Iterator[Total]:
+        """What is taken from and added to the lines' sum."""
+        inv, w = self.inv, self.w
+        if inv.given("document_discount"):
+            percent = inv("document_discount_percent")
+            yield Total("", w["document_discount"], percent, MINUS, inv("document_discount", "symbol"))
+        if inv.given("document_charge"):
+            percent = inv("document_charge_percent")
+            yield Total("", inv("document_charge_label"), percent, "", inv("document_charge", "symbol"))
+        if inv.given("shipping"):
+            yield Total("", w["shipping"], NOTHING, "", inv("shipping", "symbol"))
+
+    def _settlement(self) -> Iterator[Total]:
+        """What stands between the gross total and the amount due."""
+        inv, w = self.inv, self.w
+        if inv.given("withholding"):
+            percent = inv("withholding_percent")
+            yield Total("", inv("withholding_label"), percent, MINUS, inv("withholding", "symbol"))
+        if inv.given("tip"):
+            yield Total("", w["tip"], NOTHING, "", inv("tip", "symbol"))
+        if inv.given("rounding"):
+            yield Total("", w["rounding"], NOTHING, "", inv("rounding", "symbol"))
+        if inv.given("credit_used"):
+            left = Markup("({} ").format(w["credit_left"]) + inv("credit_left", "symbol") + Markup(")")
+            yield Total("prepaid", w["credit_used"], left, MINUS, inv("credit_used", "symbol"))
         if inv.given("prepaid"):
             yield Total("prepaid", w["prepaid"], NOTHING, MINUS, inv("prepaid", "symbol"))
-        if due and inv.given("prepaid"):
-            yield Total("due", w["amount_due"], NOTHING, "", inv("amount_due", "symbol"))
 
     def _tax_totals(self, *, bases: bool) -> Iterator[Total]:
         several = len(self.taxes) > 1
+        bases = bases and sum(tax["counted"] for tax in self.taxes) > 1
         for tax in self.taxes:
             plus = self.w["plus"] if tax["rate"] else ""
             label = Markup(" ").join(part for part in (plus, tax("label")) if part)
@@ -205,8 +267,9 @@ class Sheet:
         """The letter of a line's or bucket's tax, as tills print it; in Japan only the mark of a reduced rate."""
         if self.w["reduced_mark"]:
             return self.reduced(cells, category)
-        buckets = [(tax["category"], tax["rate"]) for tax in self.taxes]
-        return chr(ord("A") + buckets.index((cells[category], cells[rate])))
+        buckets = [(tax["category"], tax["line_rate"]) for tax in self.taxes if tax["counted"]]
+        key = cells[category], cells["line_rate" if rate == "rate" else rate]
+        return chr(ord("A") + buckets.index(key))
 
     @staticmethod
     def one_line(text: str) -> str:

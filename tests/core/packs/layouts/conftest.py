@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from docgen_core.money import RoundingPolicy, minor_units, rounded
-from docgen_core.packs.invoice.arithmetic import Band, Discount, Sale, Tax, compute, prepay
+from docgen_core.money import RoundingPolicy, minor_units
+from docgen_core.packs.invoice.arithmetic import Band, Discount, Sale, Tax, compute
 from docgen_core.packs.invoice.layouts import render_page
 from docgen_core.packs.invoice.model import Identity, Invoice, Party, Payment, Registration
+from docgen_core.packs.invoice.settlement import Settlement, settle
 from docgen_core.render.boxes import Box, Rendered
 from docgen_core.render.chromium import Renderer
 from docgen_core.render.html import Page
@@ -222,9 +223,9 @@ def build(
     )
     totals = computed.totals
     if receipt:
-        totals = prepay(totals, totals.gross_total)
+        totals = settle(totals, Settlement(paid_whole=True), places)
     elif Decimal(prepaid):
-        totals = prepay(totals, rounded(Decimal(prepaid), places))
+        totals = settle(totals, Settlement(prepaid=Decimal(prepaid)), places)
     seller, buyer = PARTIES[locale]
     account, columns = ((), ()) if receipt else ACCOUNTS[locale]
     return Invoice(

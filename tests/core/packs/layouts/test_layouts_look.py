@@ -11,11 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docgen_core.packs.invoice.layouts import LAYOUTS, logo, render_page, sheet, tape
+from docgen_core.packs.invoice.model import Instalment, Original
 from docgen_core.packs.invoice.words import wordings, words_for
 from docgen_core.render import fonts
 
 LANGUAGES = ("en", "de", "ja")
 PAPERS = [(layout, paper) for layout, info in LAYOUTS.items() for paper in info.papers if paper != "receipt"]
+
+
+def _settled(invoice, kind):
+    """A document of the kind with every row that totals can have."""
+    day, amount = invoice.issue_date, invoice.totals.gross_total
+    every = dict.fromkeys(("shipping", "tip", "rounding", "credit_used", "credit_before", "credit_left"), amount)
+    return dataclasses.replace(
+        invoice,
+        kind=kind,
+        original=Original("R-1", day),
+        instalments=(Instalment(1, day, amount),),
+        totals=dataclasses.replace(invoice.totals, **every),
+    )
 
 
 class TestWords:
@@ -47,7 +61,7 @@ class TestWords:
             rich = sample(locale, layout, discounts=True, prepaid="100")
             bare = dataclasses.replace(sample(locale, layout, style=LAYOUTS[layout].table_styles[0]), notes=())
             on_a_day = dataclasses.replace(rich, service_from=rich.service_to)
-            for invoice in (rich, bare, on_a_day):
+            for invoice in (rich, bare, on_a_day, _settled(rich, "credit_note"), _settled(rich, "corrective_invoice")):
                 for model in ("per_unit", "hourly"):
                     render_page(dataclasses.replace(invoice, billing_model=model))
         assert set(wordings("en")) == asked
