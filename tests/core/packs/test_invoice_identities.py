@@ -6,6 +6,7 @@ import re
 
 import pytest
 from stdnum import bic, iban
+from stdnum.br import cnpj
 from stdnum.de import handelsregisternummer, stnr
 from stdnum.de import vat as german_vat
 from stdnum.es import cif
@@ -293,3 +294,8 @@ def test_mexican_numbers_check_and_date_from_a_day_without_notaries() -> None:
         weights = (3, 7, 1) * 6
         assert clabe.startswith("99") and len(clabe) == len(weights)
         assert sum(int(digit) * weight for digit, weight in zip(clabe, weights, strict=True)) % 10 == 0
+
+
+def test_brazilian_numbers_check_and_lie_beyond_what_was_given_out() -> None:
+    for number in numbers("BR", "BR:VAT"):
+        assert cnpj.is_valid(number) and number.startswith("99.9") and "/0001-" in number

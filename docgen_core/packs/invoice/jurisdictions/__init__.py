@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from docgen_core.packs.invoice.jurisdictions.base import Facts, Jurisdiction, Terms
+from docgen_core.packs.invoice.jurisdictions.br import Brazil
 from docgen_core.packs.invoice.jurisdictions.de import Germany
 from docgen_core.packs.invoice.jurisdictions.es import Spain
 from docgen_core.packs.invoice.jurisdictions.fr import France
@@ -24,6 +25,7 @@ COUNTRIES: tuple[type[Jurisdiction], ...] = (
     Spain,
     Italy,
     Mexico,
+    Brazil,
 )
 
 JURISDICTIONS: Mapping[str, Jurisdiction] = MappingProxyType({country.code: country() for country in COUNTRIES})

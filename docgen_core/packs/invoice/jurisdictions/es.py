@@ -8,7 +8,6 @@ from stdnum.es import ccc, cif
 
 from docgen_core.draws import Draws
 from docgen_core.packs.invoice import registrations
-from docgen_core.packs.invoice.jurisdictions.base import Account
 from docgen_core.packs.invoice.jurisdictions.vat import ValueAddedTax
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
@@ -25,6 +24,7 @@ class Spain(ValueAddedTax):
         "reduced": ("AA", Decimal(10)),
         "press": ("AA", Decimal(4)),
     }
+    bank_label = "Entidad"
     tax_names = {"es": "IVA"}
     holidays = frozenset(((1, 1), (1, 6), (5, 1), (8, 15), (10, 12), (11, 1), (12, 6), (12, 8), (12, 25)))
     closed = frozenset(((1, 1), (1, 6), (12, 25)))
@@ -38,11 +38,6 @@ class Spain(ValueAddedTax):
         if not seller or draws.chance("no register", 250):
             return (nif,)
         return (nif, Registration("ES:REG", "Reg. Mercantil", _register_entry(draws, place.facts["registry"])))
-
-    def account(self, draws: Draws, holder: str) -> Account:
-        """Bank, IBAN and BIC."""
-        (_, _, bank), iban, bic = super().account(draws, holder)
-        return (("bank_name", "Entidad", bank), iban, bic)
 
     def iban(self, draws: Draws, bank: str) -> str:
         """A bank code from 95…, which the Banco de España has given to nobody, with the account's own check digits."""

@@ -38,6 +38,7 @@ class France(ValueAddedTax):
         "reduced": ("AA", Decimal("5.5")),
         "press": ("AA", Decimal("2.1")),
     }
+    bank_label = "Banque"
     tax_names = {"fr": "TVA"}
     holidays = frozenset(((1, 1), (5, 1), (5, 8), (7, 14), (8, 15), (11, 1), (11, 11), (12, 25)))
     closed = frozenset(((1, 1), (5, 1), (12, 25)))

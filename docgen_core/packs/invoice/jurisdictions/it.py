@@ -15,7 +15,7 @@ from stdnum.it import codicefiscale
 from docgen_core.draws import Draws
 from docgen_core.packs.invoice import registrations
 from docgen_core.packs.invoice.calendar_days import month_end
-from docgen_core.packs.invoice.jurisdictions.base import Account, Facts, Terms
+from docgen_core.packs.invoice.jurisdictions.base import Facts, Terms
 from docgen_core.packs.invoice.jurisdictions.vat import ValueAddedTax
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
@@ -39,6 +39,7 @@ class Italy(ValueAddedTax):
         "reduced": ("AA", Decimal(10)),
         "press": ("AA", Decimal(4)),
     }
+    bank_label = "Banca"
     tax_names = {"it": "IVA"}
     holidays = frozenset(
         ((1, 1), (1, 6), (4, 25), (5, 1), (6, 2), (8, 15), (11, 1), (12, 8), (12, 25), (12, 26)),
@@ -54,11 +55,6 @@ class Italy(ValueAddedTax):
         if not seller:
             return (vat, Registration("IT:TAX", "Codice destinatario", _recipient_code(draws)))
         return (vat, Registration("IT:REG", "REA", f"{place.region}-{draws.integer('rea', 9_000_000, 9_899_999)}"))
-
-    def account(self, draws: Draws, holder: str) -> Account:
-        """Bank, IBAN and BIC."""
-        (_, _, bank), iban, bic = super().account(draws, holder)
-        return (("bank_name", "Banca", bank), iban, bic)
 
     def iban(self, draws: Draws, bank: str) -> str:
         """A bank's ABI from 95…, which is no bank's, its CAB and an account, under the control letter CIN."""

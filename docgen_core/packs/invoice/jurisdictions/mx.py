@@ -19,7 +19,7 @@ _NO_INTERIOR_PER_MILLE = 620
 
 _CFDI = (
     "Régimen fiscal: 601 General de Ley Personas Morales. Uso del CFDI: G03 Gastos en general. "
-    "Método de pago: PPD Pago en parcialidades o diferido."
+    "Forma de pago: 03 Transferencia electrónica de fondos."
 )
 
 

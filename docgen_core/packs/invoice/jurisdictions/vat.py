@@ -35,6 +35,8 @@ class ValueAddedTax(Jurisdiction):
     european: ClassVar[bool] = False
     """Whether the country belongs to the European Union, whose members sell to one another untaxed."""
     roundings: ClassVar[Mapping[RoundingPolicy, int]] = {RoundingPolicy.PER_BUCKET: 70, RoundingPolicy.PER_LINE: 30}
+    bank_label: ClassVar[str] = "Bank"
+    """How the name of a bank is called."""
     bban: ClassVar[str] = ""
     """What follows an IBAN's check digits: `b` a digit and `B` a letter of the bank, `a` a digit of the
     account; anything else stands for itself. Countries with check digits inside override `iban`."""
@@ -59,7 +61,7 @@ class ValueAddedTax(Jurisdiction):
         """Bank, IBAN and BIC."""
         bank = draws.choice("bank", places.name_parts(self.locale)["bank"]["names"])
         return (
-            ("bank_name", "Bank", bank),
+            ("bank_name", self.bank_label, bank),
             ("iban", "IBAN", self.iban(draws, bank)),
             ("bic", "BIC", registrations.bic(self.code, bank)),
         )
