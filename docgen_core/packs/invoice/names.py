@@ -44,27 +44,30 @@ def company_name(locale: str, business_type: str, draws: Draws) -> CompanyName:
     short = parts.get("short_names_per_mille", 0)
     words = [stem] if draws.chance("no trade", short) else [stem, trade]
     spoken = reversed(words) if parts.get("trade_first") else words
-    return CompanyName(f"{' '.join(spoken)} {form}", monogram, form, _domain(words, draws))
+    return CompanyName(f"{' '.join(spoken)} {form}", monogram, form, _domain(words, draws, locale))
 
 
 def _with_readings(head: str, tail: str, trade: str, form: str) -> CompanyName:
-    """Names of parts with a reading each (`瑞 zui`); the form stands before or after them."""
+    """Names of parts with a reading each (`瑞 zui`); the form (`_` is a space) stands before or after them."""
     (head, head_reading), (tail, tail_reading), (trade, trade_reading) = (
         part.split(" ") for part in (head, tail, trade)
     )
     legal, position = form.split(" ")
     name = head + tail + trade
+    legal = legal.replace("_", " ")
     full = legal + name if position == "before" else name + legal
-    return CompanyName(full, head, legal, f"{head_reading}{tail_reading}-{trade_reading}.example")
+    return CompanyName(full, head, legal.strip(), f"{head_reading}{tail_reading}-{trade_reading}.example")
 
 
-def _domain(words: list[str], draws: Draws) -> str:
-    slugs = [_slug(word) for word in words]
+def _domain(words: list[str], draws: Draws, locale: str) -> str:
+    slugs = [_slug(word.lower().translate(_GERMAN) if locale.startswith("de") else word) for word in words]
     kept = slugs if draws.chance("long domain", 650) else slugs[:1]
     return f"{'-'.join(kept)}.example"
 
 
-_TRANSCRIBED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ł": "l", "ø": "o", "ı": "i", "đ": "d"})
+_GERMAN = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
+_TRANSCRIBED = str.maketrans({"ł": "l", "ø": "o", "ı": "i", "đ": "d"})
+"""Letters that are no base letter with a mark; of those, a host name has the base letter."""
 
 
 def _slug(text: str) -> str:

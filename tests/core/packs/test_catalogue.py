@@ -107,8 +107,8 @@ def test_jurisdictions_come_by_weight_and_bring_their_currency(catalogue: list[R
         assert locale in (terms.locales or {terms.locale})
         assert (currency, places) == (terms.currency, minor_units(currency))
     counts = Counter(c["jurisdiction"] for c in companies)
-    assert counts["US"] > counts["JP"]
-    assert counts["DE"] > counts["JP"]
+    assert counts["US"] > counts["TR"]
+    assert counts["DE"] > counts["TR"]
 
 
 def test_business_types_cover_every_billing_model_and_both_documents() -> None:
@@ -292,7 +292,7 @@ def test_shops_sell_at_two_rates_where_there_are_two() -> None:
         if company["business_type"] == "grocery_retail" and company["jurisdiction"] in {"DE", "JP"}:
             total += 1
             mixed += {"standard", "reduced"} <= {product["tax_class"] for product in rows["products"]}
-    assert total >= 15
+    assert total >= 5
     assert mixed * 10 >= total * 7
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from stdnum import bic, iban
+from stdnum import bic, iban, luhn
 from stdnum.br import cnpj
 from stdnum.de import handelsregisternummer, stnr
 from stdnum.de import vat as german_vat
@@ -15,7 +15,13 @@ from stdnum.fr import siren, siret, tva
 from stdnum.gb import vat as british_vat
 from stdnum.it import codicefiscale, iva
 from stdnum.jp import cn
+from stdnum.kr import brn
 from stdnum.mx import rfc
+from stdnum.nl import btw, postcode
+from stdnum.pl import nip, regon
+from stdnum.se import orgnr
+from stdnum.se import vat as swedish_vat
+from stdnum.tr import vkn
 from stdnum.us import ein, rtn
 
 from docgen_core.draws import Draws
@@ -52,6 +58,8 @@ POSTCODES = {
     "JP": r"\d{3}-0000",
     "GB": r"[A-Z]{1,2}\d{1,2}[A-Z]? \d[ABD-HJLNP-UW-Z]{2}",
     "BR": r"\d{5}-\d{3}",
+    "PL": r"\d\d-\d{3}",
+    "SE": r"\d{3} \d\d",
 }
 """Of countries that write more than four to six digits."""
 
@@ -168,6 +176,11 @@ PHONES = {
     "IT": r"0\d{3} \d{6}",
     "MX": r"\d\d 0\d{3} \d{4}|\d{3} 0\d\d \d{4}",
     "BR": r"\(\d\d\) 1\d{3}-\d{4}",
+    "NL": r"0\d\d - 0\d\d \d\d \d\d|0\d{3} - 0\d \d\d \d\d",
+    "PL": r"\d\d 0\d\d \d\d \d\d",
+    "SE": r"08-465 004 \d\d|031-390 06 \d\d|040-628 04 \d\d|0980-319 2\d\d",
+    "TR": r"0[2-4]\d\d 0\d\d \d\d \d\d",
+    "KR": r"0\d{1,2}-0\d\d-\d{4}",
 }
 """Numbers kept for fiction, or that cannot be dialled."""
 
@@ -203,6 +216,11 @@ FORMS = {
     "de": r".+ (GmbH|GmbH & Co\. KG|KG|AG)",
     "en": r".+ (Inc\.|LLC|Co\.|Corp\.)",
     "ja": r"(株式会社|合同会社).+|.+(株式会社|合同会社)",
+    "nl": r".+ ([BNC]\.V\.|V\.O\.F\.)",
+    "pl": r".+ (sp\. z o\.o\.( sp\.k\.)?|S\.A\.|sp\.j\.)",
+    "sv": r".+ (AB|HB|KB)",
+    "tr": r".+ (Ltd\. Şti\.|A\.Ş\.)",
+    "ko": r"((주식회사|유한회사) |\(주\))\S+|\S+( 주식회사|\(주\))",
 }
 
 
@@ -299,3 +317,52 @@ def test_mexican_numbers_check_and_date_from_a_day_without_notaries() -> None:
 def test_brazilian_numbers_check_and_lie_beyond_what_was_given_out() -> None:
     for number in numbers("BR", "BR:VAT"):
         assert cnpj.is_valid(number) and number.startswith("99.9") and "/0001-" in number
+
+
+def test_dutch_numbers_check_and_lie_where_none_are_given_out() -> None:
+    for number in numbers("NL", "NL:VAT"):
+        assert btw.is_valid(number) and number.startswith("NL9999")
+    assert all(re.fullmatch(r"00\d{6}", number) for number in numbers("NL", "NL:REG"))
+    assert all(iban.is_valid(account["iban"]) for account in accounts("NL"))
+    for company in COMPANIES:
+        letters = seller("NL", company, "general").party.address_lines[1].split()[1]
+        assert postcode.is_valid(f"1234{letters}")
+
+
+def test_polish_numbers_check_and_name_no_tax_office_or_bank() -> None:
+    for number in numbers("PL", "PL:VAT"):
+        assert nip.is_valid(number) and number[1:3] == "00"
+    assert all(regon.is_valid(number) for number in numbers("PL", "PL:TAX"))
+    for account in accounts("PL"):
+        digits = iban.validate(account["iban"])[4:]
+        assert digits[0] == "0"
+        assert (
+            sum(int(digit) * weight for digit, weight in zip(digits, (3, 9, 7, 1, 3, 9, 7, 1), strict=False)) % 10 == 0
+        )
+
+
+def test_swedish_numbers_check_and_are_of_no_kind_of_company() -> None:
+    for number in numbers("SE", "SE:VAT"):
+        assert swedish_vat.is_valid(number) and number[2:4] in ("57", "98")
+    assert all(orgnr.is_valid(number) and int(number[2]) >= 2 for number in numbers("SE", "SE:REG"))
+    for account in accounts("SE"):
+        assert re.fullmatch(r"991-\d{4}", account["account_number"])
+        assert luhn.is_valid(account["account_number"].replace("-", ""))
+        assert iban.is_valid(account["iban"]) if "iban" in account else len(account) == 1
+
+
+def test_turkish_numbers_check_and_stand_beside_the_tax_office_of_the_place() -> None:
+    for company in COMPANIES:
+        resident = seller("TR", company, "general")
+        told = {entry.scheme: entry.value for entry in resident.party.registrations}
+        assert vkn.is_valid(told["TR:VAT"]) and told["TR:VAT"].startswith("000")
+        assert told["TR:TAX"] == resident.place.facts["tax_office"]
+    assert all(iban.is_valid(account["iban"]) for account in accounts("TR"))
+
+
+def test_korean_business_numbers_have_the_check_digit_and_no_tax_office() -> None:
+    for number in numbers("KR", "KR:VAT"):
+        assert brn.is_valid(number) and number[0] == "9"
+        digits = [int(digit) for digit in number if digit.isdigit()]
+        weighed = sum(digit * weight for digit, weight in zip(digits, (1, 3, 7, 1, 3, 7, 1, 3, 5, 1), strict=True))
+        assert (weighed + digits[8] * 5 // 10) % 10 == 0

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 _ROOT = files("docgen_core.packs.invoice") / "data" / "catalogue"
 KEY = re.compile(r"[a-z][a-z0-9_]*|[0-9]+_[a-z_]+")
@@ -57,6 +57,10 @@ class LocalUnit(BaseModel):
     holds: Decimal
 
 
+_BELONGS_TO = {"sport": "service"}
+"""Kinds of product that only some countries tax otherwise than the wider kind."""
+
+
 class Jurisdiction(BaseModel):
     """Where a company sits: currency, language, the tax of each kind of product, local units."""
 
@@ -73,6 +77,12 @@ class Jurisdiction(BaseModel):
     """Whether shops print receipts: prices are net, so not where consumer prices must be gross."""
     tax: dict[str, tuple[str, str]]
     units: dict[str, LocalUnit]
+
+    @field_validator("tax")
+    @classmethod
+    def _like_others(cls, tax: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+        """A kind that the country does not single out is taxed like the one it belongs to."""
+        return {**{kind: tax[wider] for kind, wider in _BELONGS_TO.items()}, **tax}
 
     def language_of(self, locale: str) -> str:
         """The language its companies write in `locale`."""

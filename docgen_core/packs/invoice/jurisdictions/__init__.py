@@ -13,7 +13,12 @@ from docgen_core.packs.invoice.jurisdictions.fr import France
 from docgen_core.packs.invoice.jurisdictions.gb import UnitedKingdom
 from docgen_core.packs.invoice.jurisdictions.it import Italy
 from docgen_core.packs.invoice.jurisdictions.jp import Japan
+from docgen_core.packs.invoice.jurisdictions.kr import Korea
 from docgen_core.packs.invoice.jurisdictions.mx import Mexico
+from docgen_core.packs.invoice.jurisdictions.nl import Netherlands
+from docgen_core.packs.invoice.jurisdictions.pl import Poland
+from docgen_core.packs.invoice.jurisdictions.se import Sweden
+from docgen_core.packs.invoice.jurisdictions.tr import Turkiye
 from docgen_core.packs.invoice.jurisdictions.us import UnitedStates
 
 COUNTRIES: tuple[type[Jurisdiction], ...] = (
@@ -26,6 +31,11 @@ COUNTRIES: tuple[type[Jurisdiction], ...] = (
     Italy,
     Mexico,
     Brazil,
+    Netherlands,
+    Poland,
+    Sweden,
+    Turkiye,
+    Korea,
 )
 
 JURISDICTIONS: Mapping[str, Jurisdiction] = MappingProxyType({country.code: country() for country in COUNTRIES})
