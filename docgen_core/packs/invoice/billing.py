@@ -1,31 +1,43 @@
 """What a document lists: which products, how much of each, for which days or periods.
 
-The billing model of each product decides its line: a quantity at a price (`flat`, `per_unit`),
-hours, a period of a subscription, or a graduated price with its bands. A product stands on a
-document once, or once for each day or period that its lines name.
-
-What does not belong here: amounts (arithmetic) and wording (jurisdictions).
+A product stands on a document once, or once for each day or period that its lines name. What does
+not belong here: how a product is priced (pricing), amounts (arithmetic) and wording (jurisdictions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 
 from docgen_core.draws import Draws
-from docgen_core.money import ZERO, plain
 from docgen_core.packs.contract import Row
-from docgen_core.packs.invoice.arithmetic import Band, Sale, Tax
+from docgen_core.packs.invoice.arithmetic import Sale
 from docgen_core.packs.invoice.calendar_days import month_end, month_start, working_day, working_days
 from docgen_core.packs.invoice.jurisdictions import Jurisdiction
-from docgen_core.packs.invoice.places import Place
+from docgen_core.packs.invoice.pricing import (
+    CREDIT,
+    FEES,
+    GRADUATED,
+    HOURLY,
+    METERED,
+    MILESTONE,
+    SEATS,
+    SUBSCRIPTION,
+    VOLUME,
+    Item,
+    Ways,
+    sales_of,
+    tidy,
+)
+from docgen_core.packs.invoice.taxation import Treatment
 
-SUBSCRIPTION, HOURLY, GRADUATED = "subscription", "hourly", "graduated"
-
-_BY_MONTH = (SUBSCRIPTION, GRADUATED)
+_BY_MONTH = frozenset((SUBSCRIPTION, GRADUATED, SEATS, METERED))
 """Billing models of companies that bill whole months; metered use is read once a month."""
+
+_OVER_WEEKS = frozenset((HOURLY, MILESTONE, FEES))
+"""Billing models of companies whose work takes some days or weeks."""
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 """Length of a recurring period."""
@@ -71,14 +83,22 @@ class Order:
 class Setting:
     """The document that an order is for."""
 
-    jurisdiction: Jurisdiction
-    place: Place
-    """Where the tax is due."""
+    treatment: Treatment
+    ways: Ways
     kind: str
-    billing_model: str
+    """`invoice` or `receipt`: a till's lines are all of one day."""
     issued: date
     most_lines: int
     """What the layout has room for."""
+    lines: tuple[int, int] | None = None
+    """Fewest and most printed lines that are asked for."""
+    by_month: bool = False
+    """Whether whole months are billed."""
+
+    @property
+    def jurisdiction(self) -> Jurisdiction:
+        """The seller's."""
+        return self.treatment.jurisdiction
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +113,59 @@ class _Occasion:
     """Occasions of the document that come after this one."""
 
 
+def bills_by_month(model: str, products: Sequence[Row]) -> bool:
+    """Whether a company of the billing model bills whole months."""
+    if model in (VOLUME, CREDIT):
+        return 2 * sum(product["billing_model"] in _BY_MONTH for product in products) >= len(products)
+    return model in _BY_MONTH
+
+
 def compose(offer: Offer, setting: Setting, draws: Draws) -> Order:
-    """The lines of one document, within the layout's room, and the days they are for."""
-    wanted = min(_line_count(setting.most_lines, draws), setting.most_lines)
-    occasions = _occasions(setting, wanted, len(offer.products), draws)
-    a_time = max(1, -(-wanted // len(occasions)))
-    taxes: dict[str, Tax] = {}
+    """The lines of one document, within the layout's room and what is asked for, and the days they are for."""
+    wanted = _wanted(setting, draws)
+    room = _room(setting, wanted)
     sales: list[Sale] = []
-    room = min(wanted if wanted > _LINES_USUAL else wanted * _LINES_A_GRADUATED_PRICE, setting.most_lines)
     used: list[_Occasion] = []
-    for number, occasion in enumerate(occasions):
-        here = draws.under("occasion", number)
-        for product in _pick(offer.products, a_time, here):
-            if not _due(product, setting, occasion):
-                continue
-            sale, period = _sale(product, offer, setting, occasion, taxes, here.under(product["product_id"]))
-            if sales and 1 + len(sale.bands) > room:
-                continue
-            room -= 1 + len(sale.bands)
-            sales.append(sale)
-            used.append(period)
+    taken = 0
+    for number, occasion, product in _listed(offer, setting, wanted, draws):
+        if taken >= wanted and setting.lines is not None:
+            break
+        here = draws.under("occasion", number).under(product["product_id"])
+        item, period = _item(product, offer, setting, occasion, here)
+        made = sales_of(item, setting.ways, here)
+        lines = sum(1 + len(sale.bands) for sale in made)
+        if sales and taken + lines > room:
+            continue
+        taken += lines
+        sales += made
+        used.append(period)
     return Order(tuple(sales), min(each.first for each in used), max(each.last for each in used))
+
+
+def _wanted(setting: Setting, draws: Draws) -> int:
+    """How many products a document lists, or lines, where their number is asked for."""
+    if setting.lines is not None:
+        fewest, most = setting.lines
+        return draws.integer("lines", min(fewest, setting.most_lines), min(most, setting.most_lines))
+    return min(_line_count(setting.most_lines, draws), setting.most_lines)
+
+
+def _room(setting: Setting, wanted: int) -> int:
+    """The most lines, so that usual documents have as many products as any: bands take room too."""
+    if setting.lines is not None:
+        return min(setting.lines[1], setting.most_lines)
+    return min(wanted if wanted > _LINES_USUAL else wanted * _LINES_A_GRADUATED_PRICE, setting.most_lines)
+
+
+def _listed(offer: Offer, setting: Setting, wanted: int, draws: Draws) -> Iterator[tuple[int, _Occasion, Row]]:
+    """(number of the occasion, occasion, product), each due product once an occasion, in printed order."""
+    products = [product for product in offer.products if setting.treatment.lists(product)] or offer.products
+    occasions = _occasions(setting, wanted, len(products), draws)
+    a_time = max(1, -(-wanted // len(occasions))) if setting.lines is None else len(products)
+    for number, occasion in enumerate(occasions):
+        for product in _pick(products, a_time, draws.under("occasion", number)):
+            if _due(product, setting, occasion):
+                yield number, occasion, product
 
 
 _LINES_USUAL = max(_LINES)
@@ -134,10 +186,11 @@ def _occasions(setting: Setting, wanted: int, products: int, draws: Draws) -> li
     issued = setting.issued
     if setting.kind == "receipt":
         return [_Occasion(issued, issued, named=False)]
-    several = wanted > max(_LINES_USUAL, products) or draws.chance("collective", _COLLECTIVE_PER_MILLE)
+    enough = products if setting.lines is not None else max(_LINES_USUAL, products)
+    several = wanted > enough or draws.chance("collective", _COLLECTIVE_PER_MILLE)
     if not several:
         return [_single(setting, draws)]
-    if setting.billing_model in _BY_MONTH:
+    if setting.by_month:
         months = min(_MANY_MONTHS, max(-(-wanted // products), draws.integer("months", *_FEW_MONTHS)))
         return [_month(setting, back, named=True) for back in range(months, 0, -1)]
     first = month_start(issued, 1)
@@ -154,10 +207,10 @@ def _month(setting: Setting, back: int, *, named: bool) -> _Occasion:
 
 def _single(setting: Setting, draws: Draws) -> _Occasion:
     """One delivery shortly before the invoice; work over the weeks before it; the last month's use."""
-    if setting.billing_model in _BY_MONTH:
+    if setting.by_month:
         return _month(setting, 1, named=False)
     holidays = setting.jurisdiction.holidays
-    if setting.billing_model == HOURLY:
+    if setting.ways.model in _OVER_WEEKS:
         last = working_day(setting.issued - timedelta(days=draws.integer("work ended", 1, 9)), holidays)
         first = working_day(last - timedelta(days=draws.integer("work lasted", 0, 27)), holidays)
         return _Occasion(first, last, named=False)
@@ -177,42 +230,33 @@ def _pick(products: Sequence[Row], count: int, draws: Draws) -> list[Row]:
     return picked
 
 
-def _sale(
-    product: Row, offer: Offer, setting: Setting, occasion: _Occasion, taxes: dict[str, Tax], draws: Draws
-) -> tuple[Sale, _Occasion]:
-    """The line of one product on one occasion, and the time it is for."""
-    tax_class = product["tax_class"]
-    if tax_class not in taxes:
-        taxes[tax_class] = setting.jurisdiction.tax(tax_class, setting.place)
+def _item(product: Row, offer: Offer, setting: Setting, occasion: _Occasion, draws: Draws) -> tuple[Item, _Occasion]:
+    """One product on one occasion, and the time it is for."""
     quantity = _quantity(product, draws)
     period = occasion
     if product["recurring_period"]:
         if product["unit"] in setting.jurisdiction.month_units and occasion.named:
             quantity = Decimal(1)
         period = _period(product, quantity, setting, occasion)
-    model = product["billing_model"]
-    bands = _bands(offer.tiers.get(product["product_id"], ()), quantity, product, setting) if model == GRADUATED else ()
-    discounted = offer.gives_line_discounts and not bands and draws.chance("discounted", _LINE_DISCOUNT_PER_MILLE)
-    sale = Sale(
-        sku=product["sku"],
-        description=product["name"],
-        detail=" · ".join(text for text in (product["detail"], _time(product, setting, period)) if text) or None,
+    discounted = offer.gives_line_discounts and draws.chance("discounted", _LINE_DISCOUNT_PER_MILLE)
+    item = Item(
+        product=product,
+        tiers=offer.tiers.get(product["product_id"], ()),
         quantity=quantity,
-        unit=product["unit"],
-        unit_code=product["unit_code"],
-        unit_price=None if bands else _tidy(product["unit_price"]),
-        tax=taxes[tax_class],
+        tax=setting.treatment.tax(product),
+        details=tuple(text for text in (product["detail"], _time(product, setting, period)) if text),
         discount_percent=draws.choice("discount", _LINE_DISCOUNTS) if discounted else None,
-        bands=bands,
+        first=period.first,
+        last=period.last,
     )
-    return sale, period
+    return item, period
 
 
 def _due(product: Row, setting: Setting, occasion: _Occasion) -> bool:
     """Whether a recurring product's period ends with the occasion, so that no period is billed twice."""
     if not product["recurring_period"]:
         return True
-    if setting.billing_model in _BY_MONTH:
+    if setting.by_month:
         return occasion.later % _MONTHS[product["recurring_period"]] == 0
     return occasion.later == 0
 
@@ -224,7 +268,7 @@ def _period(product: Row, quantity: Decimal, setting: Setting, occasion: _Occasi
     """
     by_month = product["unit"] in setting.jurisdiction.month_units
     months = int(quantity) if by_month else _MONTHS[product["recurring_period"]]
-    end = occasion.last if setting.billing_model in _BY_MONTH else month_start(setting.issued, 1)
+    end = occasion.last if setting.by_month else month_start(setting.issued, 1)
     return _Occasion(month_start(end, months - 1), month_end(month_start(end, 0)), named=True)
 
 
@@ -243,26 +287,4 @@ def _quantity(product: Row, draws: Draws) -> Decimal:
     least, step = product["typical_quantity_min"], product["typical_quantity_step"]
     steps = int((product["typical_quantity_max"] - least) / step) if step else 0
     drawn = min(draws.integer("steps", 0, steps), draws.integer("steps again", 0, steps))
-    return _tidy(least + drawn * step)
-
-
-def _bands(tiers: Sequence[Row], quantity: Decimal, product: Row, setting: Setting) -> tuple[Band, ...]:
-    """The quantity spread over the tiers: each price holds for the part that falls in its tier."""
-    bands = []
-    above = ZERO
-    for tier in tiers:
-        up_to = None if tier["up_to"] is None else _tidy(tier["up_to"])
-        part = (quantity if up_to is None else min(quantity, up_to)) - above
-        if part <= 0:
-            break
-        limits = setting.jurisdiction.band(above, up_to, product["unit"])
-        bands.append(Band(_tidy(part), _tidy(tier["unit_price"]), limits))
-        if up_to is None:
-            break
-        above = up_to
-    return tuple(bands)
-
-
-def _tidy(value: Decimal) -> Decimal:
-    """The same number without the zeros that the catalogue's scale adds."""
-    return Decimal(plain(value))
+    return tidy(least + drawn * step)

@@ -21,34 +21,54 @@ _TILL_WEEK = (3, 3, 3, 3, 4, 6, 3)
 """How much a shop sells from Monday to Sunday, against each other."""
 
 
-def working_issue_date(draws: Draws, founded_year: int, holidays: frozenset[MonthDay]) -> date:
-    """A working day of the window, after the company's first year."""
-    return draws.choice("issue", _working_window(_first_issue(founded_year), holidays))
+Window = tuple[date, date]
+"""First and last day, both included."""
 
 
-def till_issue_date(draws: Draws, founded_year: int, closed: frozenset[MonthDay]) -> date:
+def working_issue_date(
+    draws: Draws, founded_year: int, holidays: frozenset[MonthDay], window: Window | None = None
+) -> date:
+    """A working day of the window (by default the usual one), after the company's first year where it has one."""
+    days = _working_window(_after(founded_year, window), holidays)
+    return draws.choice("issue", days or _every_day(_after(founded_year, window)))
+
+
+def till_issue_date(draws: Draws, founded_year: int, closed: frozenset[MonthDay], window: Window | None = None) -> date:
     """A day of the window on which a shop is open, after the company's first year; Saturdays most."""
-    return draws.choice("issue", _till_window(_first_issue(founded_year), closed))
+    days = _till_window(_after(founded_year, window), closed)
+    return draws.choice("issue", days or _every_day(_after(founded_year, window)))
 
 
-def _first_issue(founded_year: int) -> date:
-    return max(FIRST_ISSUE, date(min(founded_year + 1, LAST_ISSUE.year), 1, 2))
+def first_issue(founded_year: int) -> date:
+    """The first day a company can have dated a document: it takes a year to begin."""
+    return date(founded_year + 1, 1, 2)
+
+
+def _after(founded_year: int, window: Window | None) -> Window:
+    """What of the window lies after the company's first year; all of it, where nothing does."""
+    first, last = window or (FIRST_ISSUE, LAST_ISSUE)
+    began = first_issue(founded_year)
+    return (max(first, began), last) if began <= last else (first, last)
 
 
 @lru_cache(maxsize=64)
-def _working_window(first: date, holidays: frozenset[MonthDay]) -> tuple[date, ...]:
-    return tuple(working_days(first, LAST_ISSUE, holidays))
+def _working_window(window: Window, holidays: frozenset[MonthDay]) -> tuple[date, ...]:
+    return tuple(working_days(*window, holidays))
 
 
 @lru_cache(maxsize=64)
-def _till_window(first: date, closed: frozenset[MonthDay]) -> tuple[date, ...]:
+def _till_window(window: Window, closed: frozenset[MonthDay]) -> tuple[date, ...]:
     """Each open day as often as its weekday counts."""
     return tuple(
         day
-        for day in _days(first, LAST_ISSUE)
+        for day in _every_day(window)
         if (day.month, day.day) not in closed
         for _ in range(_TILL_WEEK[day.weekday()])
     )
+
+
+def _every_day(window: Window) -> tuple[date, ...]:
+    return tuple(_days(*window))
 
 
 def _days(first: date, last: date) -> list[date]:

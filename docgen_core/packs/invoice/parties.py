@@ -6,12 +6,14 @@ same buyer comes back at several sellers with the same name and numbers. Nobody 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from docgen_core.draws import Draws
+from docgen_core.locales import locale_of
+from docgen_core.packs.invoice.customs import customs
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, Jurisdiction
-from docgen_core.packs.invoice.model import Party
+from docgen_core.packs.invoice.model import Party, Registration
 from docgen_core.packs.invoice.names import GENERAL_TRADE, CompanyName, company_name
 from docgen_core.packs.invoice.places import Place, places, regions
 
@@ -33,6 +35,9 @@ _BUYER_TYPES = (
 """Business types whose words buyers' names are made with."""
 
 _SAME_REGION_PER_MILLE = 700
+
+_CUSTOMERS_ABROAD = 4
+"""Customers of a seller in any one other country."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,47 @@ def customer_of(home: Resident, company_id: int, size_class: str, draws: Draws) 
         number = number % _BUYERS_A_REGION + 1
         resident = buyer(country, region, number)
     return resident, Draws("relation", country, company_id, region, number)
+
+
+def customer_abroad(home: Resident, company_id: int, country: str, draws: Draws, locale: str) -> tuple[Resident, Draws]:
+    """A customer of the seller in another country, with the number that taxes between the two are settled by.
+
+    Its address ends with the country, and its number is labelled, in the seller's `locale`.
+    """
+    slot = draws.integer("customer abroad", 1, _CUSTOMERS_ABROAD)
+    seat = Draws("customers", home.party.country, company_id).under(country, slot)
+    region = seat.choice("region", tuple(regions(country)))
+    number = seat.integer("buyer", 1, _BUYERS_A_REGION)
+    resident = buyer(country, region, number)
+    party = replace(
+        resident.party,
+        address_lines=(*resident.party.address_lines, _country_name(country, locale)),
+        registrations=_number_abroad(country, region, number, resident, locale),
+    )
+    return replace(resident, party=party), Draws("relation", home.party.country, company_id, country, region, number)
+
+
+def _number_abroad(country: str, region: str, number: int, resident: Resident, locale: str) -> tuple[Registration, ...]:
+    """The number that the buyer is taxed under at home, which all companies have and print where it matters."""
+    draws = Draws("buyer", country, region, number)
+    numbers = JURISDICTIONS[country].registrations(draws, resident.place, resident.name.form, seller=True)
+    kept = [entry for entry in numbers if entry.column == "tax_id"][:1]
+    return tuple(replace(entry, label=customs(locale).vat_id) for entry in kept)
+
+
+def numbered(resident: Resident) -> Resident:
+    """The resident with the number that it is taxed under, where its country's buyers mostly do not print it."""
+    party = resident.party
+    if any(entry.column == "tax_id" for entry in party.registrations):
+        return resident
+    draws = Draws("buyer number", party.country, party.name)
+    numbers = JURISDICTIONS[party.country].registrations(draws, resident.place, resident.name.form, seller=True)
+    added = [entry for entry in numbers if entry.column == "tax_id"][:1]
+    return replace(resident, party=replace(party, registrations=(*added, *party.registrations)))
+
+
+def _country_name(country: str, locale: str) -> str:
+    return str(locale_of(locale).territories[country])
 
 
 def _resident(jurisdiction: Jurisdiction, draws: Draws, place: Place, business_type: str, *, seller: bool) -> Resident:

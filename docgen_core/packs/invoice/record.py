@@ -1,29 +1,42 @@
 """From a run and an index to an invoice that reconciles.
 
 Everything follows from the run's stream, its seed, the index and the catalogue's rows. Draws are
-named, so that a new one shifts no other.
+named, so that a new one shifts no other. What does not belong here: what is added to the lines and
+how a document is paid (conditions.py), and which tax lies on it (taxation.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import date, timedelta
 from functools import lru_cache
 
 from docgen_core.draws import Draws
-from docgen_core.money import minor_units, percent_of, rounded
+from docgen_core.money import RoundingPolicy, minor_units
 from docgen_core.packs.contract import Row, RunView
-from docgen_core.packs.invoice import identity, numbering
-from docgen_core.packs.invoice.arithmetic import Computation, Discount, Sale, compute
-from docgen_core.packs.invoice.billing import Offer, Setting, compose
-from docgen_core.packs.invoice.calendar_days import till_issue_date, working_issue_date
+from docgen_core.packs.invoice import conditions, identity, numbering
+from docgen_core.packs.invoice.arithmetic import Computation, compute
+from docgen_core.packs.invoice.billing import Offer, Order, Setting, bills_by_month, compose
+from docgen_core.packs.invoice.calendar_days import first_issue, till_issue_date, working_day, working_issue_date
+from docgen_core.packs.invoice.corrections import (
+    CORRECTIVE,
+    CREDIT_NOTE,
+    MIXED,
+    NEGATIVE,
+    POSITIVE,
+    can_be_taken_back,
+    corrected,
+    credited,
+    taken_back,
+)
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, Facts, Jurisdiction
 from docgen_core.packs.invoice.layouts import LAYOUTS
-from docgen_core.packs.invoice.model import Identity, Invoice, Payment
-from docgen_core.packs.invoice.parties import Resident, customer_of, seller
+from docgen_core.packs.invoice.model import Identity, Instalment, Invoice, Original, Payment
+from docgen_core.packs.invoice.parties import Resident, customer_abroad, customer_of, numbered, seller
+from docgen_core.packs.invoice.pricing import Ways
 from docgen_core.packs.invoice.reconcile import reconcile
-from docgen_core.packs.invoice.settlement import Settlement, settle
+from docgen_core.packs.invoice.taxation import Deal, Treatment, usual_deal, wanted_deal
 
 INVOICE, RECEIPT = "invoice", "receipt"
 
@@ -31,14 +44,14 @@ _INVOICE_FROM_TILL_PER_MILLE = 120
 """Documents of a company with a till that are invoices all the same."""
 
 _LINE_DISCOUNT_COMPANIES_PER_MILLE = 450
-_DOCUMENT_DISCOUNT_COMPANIES_PER_MILLE = 350
-_DOCUMENT_DISCOUNT_PER_MILLE = 250
-_DISCOUNT_PERCENTS = tuple(Decimal(text) for text in ("1.5", "2", "2", "3", "3", "5", "5", "10"))
-_DISCOUNT_AMOUNT_PER_CENT = (1, 8)
-"""A discount given as an amount comes to about so many per cent of the lines."""
+_CORRECTIVE_PER_MILLE = 250
+"""Of the documents that take back."""
+_NEGATIVE_COMPANIES_PER_MILLE = 350
+"""Companies whose credit notes have amounts below zero."""
+_CREDITED_AFTER_DAYS = (4, 60)
 
-_PREPAID_PER_MILLE = 70
-_PREPAID_PER_CENT = (20, 25, 30, 40, 50)
+_DIGITAL_TRADES = frozenset(("software_saas",))
+_DIGITAL_SINCE = 2012
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,16 @@ class Company:
         """The company as a party."""
         return seller(self.jurisdiction.code, self.company_id, self.business_type, self.jurisdiction.locale)
 
+    @property
+    def began(self) -> date:
+        """The first day that a document of its can have."""
+        return first_issue(self.founded_year)
+
+    @property
+    def born_digital(self) -> bool:
+        """Whether it never sent paper, so that nothing of its is ever scanned."""
+        return self.business_type in _DIGITAL_TRADES and self.founded_year >= _DIGITAL_SINCE
+
     def looks(self, layouts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """By kind of document that the company sends, the layouts it may have, among `layouts` if any."""
         kinds = (RECEIPT, INVOICE) if self.document_kind == RECEIPT else (INVOICE,)
@@ -106,8 +129,8 @@ def build(run: RunView, index: int) -> Invoice:
     looks = _looks(company, run.selection.layouts)
     kind = _kind(looks, draws)
     look = _identity(company, kind, looks[kind])
-    conditions = {name: run.selection.conditions[name] for name in sorted(run.selection.conditions)}
-    invoice = _invoice(run, index, company, kind, look, draws.weighted("condition", conditions))
+    captured = {name: run.selection.conditions[name] for name in sorted(run.selection.conditions)}
+    invoice = _Draft(run, index, company, kind, look).invoice(draws.weighted("condition", captured))
     reconcile(invoice)
     return invoice
 
@@ -118,121 +141,190 @@ def _kind(looks: Mapping[str, tuple[str, ...]], draws: Draws) -> str:
     return INVOICE if draws.chance("invoice from till", _INVOICE_FROM_TILL_PER_MILLE) else RECEIPT
 
 
-def _invoice(run: RunView, index: int, company: Company, kind: str, look: Identity, condition: str) -> Invoice:
-    draws, habits, jurisdiction = run.draws(index), company.draws, company.jurisdiction
-    home = company.resident
-    buyer, relation = customer_of(home, company.company_id, company.size_class, draws)
-    billed = kind == INVOICE
-    issued = (
-        working_issue_date(draws, company.founded_year, jurisdiction.holidays)
-        if billed
-        else till_issue_date(draws, company.founded_year, jurisdiction.closed)
-    )
-    order = compose(
-        _offer(run, company),
-        Setting(
-            jurisdiction=jurisdiction,
-            place=buyer.place if billed else home.place,
+@dataclass(frozen=True, slots=True)
+class _Buyer:
+    """Who is billed, and how the sale to them is taxed."""
+
+    resident: Resident
+    relation: Draws
+    treatment: Treatment
+
+
+class _Draft:
+    """A document in the making: what all of its parts follow from."""
+
+    def __init__(self, run: RunView, index: int, company: Company, paper: str, look: Identity) -> None:
+        self.run, self.index, self.company, self.look = run, index, company, look
+        self.draws, self.habits, self.jurisdiction = run.draws(index), company.draws, company.jurisdiction
+        self.billed = paper == INVOICE
+        self.paper = paper
+        self.places = minor_units(company.currency)
+        self.policy: RoundingPolicy = self.jurisdiction.rounding(self.habits)
+        self.ways = Ways(self.jurisdiction, company.currency, company.billing_model, self.habits)
+        self.products = run.catalogue.rows("products", company.company_id)
+        self.issued = self._issue_date()
+
+    def invoice(self, condition: str) -> Invoice:
+        """The document, captured in `condition`."""
+        run, company, habits, draws = self.run, self.company, self.habits, self.draws
+        buyer = self._buyer()
+        about = self._original_date()
+        order = compose(self._offer(), self._setting(buyer.treatment, about or self.issued), draws)
+        kind, sign, result = self._computed(order, about, buyer)
+        takes_back = kind in (CREDIT_NOTE, CORRECTIVE)
+        terms = self.jurisdiction.terms(habits, self.issued)
+        parts = () if takes_back or not self.billed else self._instalments(result, terms.due)
+        facts = Facts(kind, self.issued, order.service_from, order.service_to, result.tax_lines)
+        return Invoice(
+            document_id=f"{run.stream}-{self.index:07d}",
+            index=self.index,
+            company_id=company.company_id,
+            catalogue_version=run.catalogue.version,
             kind=kind,
+            number=self._number(CREDIT_NOTE if takes_back else self.paper, self.issued),
+            issue_date=self.issued,
+            issue_time=None if self.billed else numbering.till_time(habits, self.index),
+            due_date=terms.due if self.billed and not takes_back else None,
+            service_from=order.service_from,
+            service_to=order.service_to,
+            order_number=numbering.order_number(buyer.relation, draws, self.issued) if self.billed else None,
+            customer_number=numbering.customer_number(habits, buyer.relation) if self.billed else None,
+            currency=company.currency,
+            minor_units=self.places,
+            locale=self.jurisdiction.locale,
+            jurisdiction=self.jurisdiction.code,
+            business_type=company.business_type,
             billing_model=company.billing_model,
+            rounding_policy=self.policy.value,
+            seller=company.resident.party,
+            buyer=buyer.resident.party if self.billed else None,
+            lines=result.lines,
+            tax_lines=result.tax_lines,
+            totals=result.totals,
+            payment=self._payment(kind, result, parts, terms.text),
+            notes=self._notes(facts),
+            identity=self.look,
+            condition=condition,
+            amount_sign=sign,
+            original=Original(self._number(INVOICE, about), about) if takes_back and about is not None else None,
+            instalments=parts,
+        )
+
+    def _issue_date(self) -> date:
+        founded, window = self.company.founded_year, self.run.selection.issued
+        if self.billed:
+            return working_issue_date(self.draws, founded, self.jurisdiction.holidays, window)
+        return till_issue_date(self.draws, founded, self.jurisdiction.closed, window)
+
+    def _buyer(self) -> _Buyer:
+        """At a till, anybody who is there; else a company here or abroad."""
+        company, home, draws = self.company, self.company.resident, self.draws
+        mix = self.run.selection.tax_mix
+        deal = Deal()
+        if mix:
+            deal = wanted_deal(self.jurisdiction, mix, self.products, draws) if self.billed else deal
+        elif self.billed:
+            deal = usual_deal(self.jurisdiction, company.business_type, self.habits, draws)
+        if deal.country is not None:
+            resident, relation = customer_abroad(
+                home, company.company_id, deal.country, draws, self.jurisdiction.locale
+            )
+        else:
+            resident, relation = customer_of(home, company.company_id, company.size_class, draws)
+            resident = numbered(resident) if deal.category == "AE" else resident
+        place = home.place if deal.country is not None or not self.billed else resident.place
+        return _Buyer(resident, relation, Treatment(self.jurisdiction, place, deal))
+
+    def _original_date(self) -> date | None:
+        """The day of the invoice that is taken back, where this document is to take one back."""
+        if not self.billed or not self.draws.chance("credit note", self.run.selection.credit_notes):
+            return None
+        before = self.issued - timedelta(days=self.draws.integer("credited after", *_CREDITED_AFTER_DAYS))
+        return working_day(before, self.jurisdiction.holidays)
+
+    def _offer(self) -> Offer:
+        tiers: dict[int, list[Row]] = {}
+        rows = self.run.catalogue.rows("price_tiers", self.company.company_id)
+        for tier in sorted(rows, key=lambda row: row["tier"]):
+            tiers.setdefault(tier["product_id"], []).append(tier)
+        discounts = self.habits.chance("line discounts", _LINE_DISCOUNT_COMPANIES_PER_MILLE)
+        return Offer(self.products, tiers, discounts)
+
+    def _setting(self, treatment: Treatment, issued: date) -> Setting:
+        return Setting(
+            treatment=treatment,
+            ways=self.ways,
+            kind=self.paper,
             issued=issued,
-            most_lines=LAYOUTS[look.layout].most_lines,
-        ),
-        draws,
-    )
-    places = minor_units(company.currency)
-    policy = jurisdiction.rounding(habits)
-    result = _settle(_computed(order.sales, places, company, draws), kind, places, draws)
-    terms = jurisdiction.terms(habits, issued)
-    facts = Facts(kind, issued, order.service_from, order.service_to, result.tax_lines)
-    return Invoice(
-        document_id=f"{run.stream}-{index:07d}",
-        index=index,
-        company_id=company.company_id,
-        catalogue_version=run.catalogue.version,
-        kind=kind,
-        number=numbering.document_number(habits, jurisdiction.customs.prefixes[kind], kind, issued, index),
-        issue_date=issued,
-        issue_time=None if billed else numbering.till_time(habits, index),
-        due_date=terms.due if billed else None,
-        service_from=order.service_from,
-        service_to=order.service_to,
-        order_number=numbering.order_number(relation, draws, issued) if billed else None,
-        customer_number=numbering.customer_number(habits, relation) if billed else None,
-        currency=company.currency,
-        minor_units=places,
-        locale=jurisdiction.locale,
-        jurisdiction=jurisdiction.code,
-        business_type=company.business_type,
-        billing_model=company.billing_model,
-        rounding_policy=policy.value,
-        seller=home.party,
-        buyer=buyer.party if billed else None,
-        lines=result.lines,
-        tax_lines=result.tax_lines,
-        totals=result.totals,
-        payment=_payment(company, terms.text) if billed else _paid(jurisdiction, draws),
-        notes=_notes(jurisdiction, facts, habits),
-        identity=look,
-        condition=condition,
-    )
+            most_lines=LAYOUTS[self.look.layout].most_lines,
+            lines=self.run.selection.line_items,
+            by_month=bills_by_month(self.company.billing_model, self.products),
+        )
 
+    def _computed(self, order: Order, about: date | None, buyer: _Buyer) -> tuple[str, str, Computation]:
+        """Kind of the document, convention of its signs, and its amounts."""
+        plain = can_be_taken_back(order.sales)
+        if about is None or not plain:
+            return self.paper, POSITIVE, self._charged(order, buyer)
+        lines, draws = self.run.selection.line_items, self.draws.under("taken back")
+        if draws.chance("corrective", _CORRECTIVE_PER_MILLE) and (lines is None or lines[1] > 1):
+            sales = corrected(plain, self.jurisdiction.customs.billing, lines, draws)
+            return CORRECTIVE, MIXED, compute(sales, places=self.places, policy=self.policy, mixed=True)
+        result = compute(credited(plain, lines, draws), places=self.places, policy=self.policy)
+        if self.habits.chance("negative credit notes", _NEGATIVE_COMPANIES_PER_MILLE):
+            return CREDIT_NOTE, NEGATIVE, taken_back(result)
+        return CREDIT_NOTE, POSITIVE, result
 
-def _offer(run: RunView, company: Company) -> Offer:
-    tiers: dict[int, list[Row]] = {}
-    for tier in sorted(run.catalogue.rows("price_tiers", company.company_id), key=lambda row: row["tier"]):
-        tiers.setdefault(tier["product_id"], []).append(tier)
-    products = run.catalogue.rows("products", company.company_id)
-    return Offer(products, tiers, company.draws.chance("line discounts", _LINE_DISCOUNT_COMPANIES_PER_MILLE))
+    def _charged(self, order: Order, buyer: _Buyer) -> Computation:
+        plain = compute(order.sales, places=self.places, policy=self.policy)
+        sales = order.sales
+        if self.billed and self._has_room(plain):
+            sales += conditions.arrears_of(plain.totals.lines_total, self.ways, self.draws)
+        situation = conditions.Situation(
+            ways=self.ways,
+            business_type=self.company.business_type,
+            billed=self.billed,
+            at_home=buyer.treatment.deal.country is None,
+            goods=any(product["hs_code"] is not None for product in self.products),
+            draws=self.draws,
+        )
+        if len(sales) > len(order.sales):
+            plain = compute(sales, places=self.places, policy=self.policy)
+        extras = conditions.extras(plain.totals.lines_total, situation)
+        result = compute(sales, places=self.places, policy=self.policy, extras=extras) if extras else plain
+        return Computation(result.lines, result.tax_lines, conditions.settled(result.totals, situation))
 
+    def _has_room(self, result: Computation) -> bool:
+        asked = self.run.selection.line_items
+        most = min(LAYOUTS[self.look.layout].most_lines, asked[1] if asked else LAYOUTS[self.look.layout].most_lines)
+        return len(result.lines) < most
 
-def _computed(sales: Sequence[Sale], places: int, company: Company, draws: Draws) -> Computation:
-    habits = company.draws
-    policy = company.jurisdiction.rounding(habits)
-    plain = compute(sales, places=places, policy=policy)
-    discounting = habits.chance("document discounts", _DOCUMENT_DISCOUNT_COMPANIES_PER_MILLE)
-    if not (discounting and draws.chance("document discount", _DOCUMENT_DISCOUNT_PER_MILLE)):
-        return plain
-    discount = _discount(plain.totals.lines_total, places, draws)
-    return compute(sales, places=places, policy=policy, discount=discount) if discount else plain
+    def _instalments(self, result: Computation, due: date) -> tuple[Instalment, ...]:
+        return conditions.in_parts(result.totals, due, self.places, self.draws)
 
+    def _number(self, kind: str, issued: date) -> str:
+        prefixes = self.jurisdiction.customs.prefixes[kind]
+        return numbering.document_number(self.habits, prefixes, kind, issued, self.index)
 
-def _discount(lines_total: Decimal, places: int, draws: Draws) -> Discount | None:
-    """A percentage, or a sum without small change."""
-    if draws.chance("as a percentage", 700):
-        return Discount(percent=draws.choice("discount percent", _DISCOUNT_PERCENTS))
-    percent = draws.integer("discount size", *_DISCOUNT_AMOUNT_PER_CENT)
-    amount = rounded(percent_of(lines_total, Decimal(percent)), 0)
-    return Discount(amount=rounded(amount, places)) if 0 < amount <= lines_total else None
+    def _payment(self, kind: str, result: Computation, parts: Sequence[Instalment], terms: str) -> Payment:
+        words = self.jurisdiction.customs
+        if kind in (CREDIT_NOTE, CORRECTIVE):
+            return Payment(self.habits.choice("credit terms", words.billing.credit_terms), "credit", ())
+        if not self.billed:
+            return Payment(terms=self.jurisdiction.paid(self.draws), method="paid", account=())
+        if conditions.pays_in_cash(result.totals):
+            return Payment(terms=self.draws.choice("paid", words.paid_cash), method="cash", account=())
+        account = self.jurisdiction.account(self.habits.under("account"), self.company.resident.party.name)
+        return Payment(
+            terms=words.billing.instalments.format(count=len(parts)) if parts else terms,
+            method="bank_transfer",
+            account=tuple((label, value) for _, label, value in account),
+            account_columns=tuple(column for column, _, _ in account),
+        )
 
-
-def _settle(result: Computation, kind: str, places: int, draws: Draws) -> Computation:
-    """A receipt is paid whole; some invoices follow a payment in advance, without small change."""
-    gross = result.totals.gross_total
-    if kind == RECEIPT:
-        settlement = Settlement(paid_whole=True)
-    elif draws.chance("prepaid", _PREPAID_PER_MILLE):
-        share = Decimal(draws.choice("prepaid share", _PREPAID_PER_CENT))
-        settlement = Settlement(prepaid=min(rounded(percent_of(gross, share), 0), gross))
-    else:
-        return result
-    return Computation(result.lines, result.tax_lines, settle(result.totals, settlement, places))
-
-
-def _payment(company: Company, terms: str) -> Payment:
-    account = company.jurisdiction.account(company.draws.under("account"), company.resident.party.name)
-    return Payment(
-        terms=terms,
-        method="bank_transfer",
-        account=tuple((label, value) for _, label, value in account),
-        account_columns=tuple(column for column, _, _ in account),
-    )
-
-
-def _paid(jurisdiction: Jurisdiction, draws: Draws) -> Payment:
-    return Payment(terms=jurisdiction.paid(draws), method="paid", account=())
-
-
-def _notes(jurisdiction: Jurisdiction, facts: Facts, habits: Draws) -> tuple[str, ...]:
-    closing = jurisdiction.closing(habits) if facts.kind == INVOICE else ""
-    return (*jurisdiction.mentions(facts), *((closing,) if closing else ()))
+    def _notes(self, facts: Facts) -> tuple[str, ...]:
+        words = self.jurisdiction.customs.billing
+        reasons = {CREDIT_NOTE: words.credit_reasons, CORRECTIVE: words.correction_reasons}.get(facts.kind)
+        told = (self.draws.choice("credit reason", reasons),) if reasons else ()
+        closing = self.jurisdiction.closing(self.habits) if facts.kind == INVOICE else ""
+        return (*told, *self.jurisdiction.mentions(facts), *((closing,) if closing else ()))

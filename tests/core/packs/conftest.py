@@ -90,6 +90,10 @@ class MemoryCatalogue:
                 "unit_price": price.quantize(Decimal("1e-9")),
                 "hs_code": "848210" if code == "C62" else None,
                 "tax_class": tax_classes[number % len(tax_classes)],
+                "tax_category": {"standard": "S", "reduced": "AA", "exempt": "E"}[
+                    tax_classes[number % len(tax_classes)]
+                ],
+                "price_places": places,
                 "billing_model": model,
                 "recurring_period": PERIODS[number % 4] if model == "subscription" else None,
                 "typical_quantity_min": Decimal(1) if code != "KWH" else Decimal(50),

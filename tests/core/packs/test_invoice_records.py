@@ -189,7 +189,11 @@ def test_german_invoices_name_the_day_of_delivery_even_when_it_is_their_own(invo
 
 
 def test_american_tax_is_what_the_buyers_town_charges(invoices: list[Invoice]) -> None:
-    american = [invoice for invoice in invoices if invoice.jurisdiction == "US"]
+    american = [
+        invoice
+        for invoice in invoices
+        if invoice.jurisdiction == "US" and (invoice.buyer is None or invoice.buyer.country == "US")
+    ]
     rates = {tax.rate for invoice in american for tax in invoice.tax_lines if tax.category == "S"}
     assert len(rates) > 15
     assert max(rates) < 11
@@ -198,7 +202,7 @@ def test_american_tax_is_what_the_buyers_town_charges(invoices: list[Invoice]) -
     for invoice in free:
         home = (invoice.buyer or invoice.seller).address_lines[-1]
         assert re.search(r", (OR|NH|DE|MT) \d{5}$", home)
-        assert len(invoice.tax_lines) == 1
+        assert {tax.category for tax in invoice.tax_lines} == {"O"}
 
 
 def test_a_company_keeps_its_look_numbers_account_and_terms(invoices: list[Invoice]) -> None:

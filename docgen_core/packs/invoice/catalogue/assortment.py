@@ -94,7 +94,7 @@ def _company_row(company: _Company) -> Row:
         "minor_units": company.currency.minor_units,
         "business_type": kind.name,
         "niche": company.niche,
-        "billing_model": kind.billing_model,
+        "billing_model": draws.weighted("billing_model", {kind.billing_model: 100, **kind.models}),
         "document_kind": kind.document_kind if company.jurisdiction.till else "invoice",
         "size_class": draws.weighted("size_class", kind.sizes),
         "founded_year": draws.integer("founded_year", *kind.founded[company.niche]),

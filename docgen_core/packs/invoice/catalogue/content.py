@@ -201,6 +201,8 @@ class BusinessType(BaseModel):
     name: str
     weight: int
     billing_model: str
+    models: dict[str, int] = Field(default_factory=dict)
+    """Other billing models of such companies: how many of a hundred and these together bill so."""
     document_kind: str
     founded: dict[str, tuple[int, int]]
     """First and last founding year, by niche: no older than the trade itself."""

@@ -20,7 +20,11 @@ COMPANIES = pa.schema(
         column("minor_units", pa.int32(), "Decimal places of the currency's amounts."),
         column("business_type", pa.string(), "What kind of business it is, e.g. industrial_supplies."),
         column("niche", pa.string(), "The line within the business type, e.g. bearings."),
-        column("billing_model", pa.string(), "How it mainly bills: flat, per_unit, hourly, subscription, graduated."),
+        column(
+            "billing_model",
+            pa.string(),
+            "How it mainly bills: flat, per_unit, hourly, subscription, graduated, volume, metered, seats, …",
+        ),
         column("document_kind", pa.string(), "What its customers mostly get: invoice or receipt."),
         column("size_class", pa.string(), "micro, small, medium or large."),
         column("founded_year", pa.int32(), "Year the business began; no document is older."),

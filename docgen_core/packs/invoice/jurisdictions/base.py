@@ -27,6 +27,8 @@ from docgen_core.packs.invoice.customs import customs
 from docgen_core.packs.invoice.model import Registration, TaxLine
 from docgen_core.packs.invoice.places import Place
 
+NOTHING = Decimal(0)
+
 Account = tuple[tuple[str, str, str], ...]
 """A bank account: (column of `invoices`, label as printed, value), in printed order."""
 
@@ -80,6 +82,19 @@ class Jurisdiction(ABC):
     """Lines of an address in the form of the country's post: `street`, `number`, and a place's columns."""
     cash_step: ClassVar[Decimal | None] = None
     """What a sum paid in cash is rounded to a multiple of, where the smallest coins are gone."""
+    tax_names: ClassVar[Mapping[str, str]]
+    """By language, how the tax is called beside its rate: `VAT`, `USt.`, `Sales tax`."""
+    european: ClassVar[bool] = False
+    """Whether the country belongs to the European Union, whose members sell to one another untaxed."""
+    service_abroad: ClassVar[str] = "O"
+    """UNCL 5305 category of a service to a company outside the country (and outside the Union): out of
+    scope where it counts as rendered there, G where it is an untaxed export."""
+    withholdings: ClassVar[Mapping[str, tuple[str, Decimal]]] = {}
+    """By business type, the tax that buyers in the country keep back: as printed, and per cent of the net total."""
+    deposit: ClassVar[Decimal | None] = None
+    """Usual deposit on a case of bottles or cans, where there is one."""
+    tip_percents: ClassVar[tuple[int, ...]] = ()
+    """Gratuities that caterers add, per cent of the net total, where that is customary."""
 
     def __init__(self, locale: str = "") -> None:
         """Speak `locale`, or the usual one."""
@@ -107,6 +122,19 @@ class Jurisdiction(ABC):
     @abstractmethod
     def tax(self, tax_class: str, place: Place) -> Tax:
         """What is charged on a product of the class (of those in the catalogue's `jurisdictions.toml`) in the place."""
+
+    def untaxed(self, category: str) -> Tax:
+        """What is printed of a category that charges nothing, with its reason."""
+        words = self.customs
+        label = f"{self.tax_names[self.language]} {locales.percent(NOTHING, self.locale)}"
+        word = words.categories.get(category)
+        return Tax(category, NOTHING, f"{label} ({word})" if word else label, words.reasons[category])
+
+    def abroad(self, buyer: Jurisdiction, *, goods: bool) -> Tax:
+        """What is charged to a company in another country."""
+        if self.european and buyer.european:
+            return self.untaxed("K" if goods else "AE")
+        return self.untaxed("G" if goods else self.service_abroad)
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """An invented address in the town."""

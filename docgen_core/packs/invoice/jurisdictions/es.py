@@ -26,6 +26,7 @@ class Spain(ValueAddedTax):
     }
     bank_label = "Entidad"
     tax_names = {"es": "IVA"}
+    withholdings = dict.fromkeys(("architecture_office", "translation_bureau"), ("Retención IRPF", Decimal(15)))
     holidays = frozenset(((1, 1), (1, 6), (5, 1), (8, 15), (10, 12), (11, 1), (12, 6), (12, 8), (12, 25)))
     closed = frozenset(((1, 1), (1, 6), (12, 25)))
     net_days = {30: 46, 60: 24, 15: 12, 45: 6, 0: 12}

@@ -41,6 +41,9 @@ class Italy(ValueAddedTax):
     }
     bank_label = "Banca"
     tax_names = {"it": "IVA"}
+    withholdings = dict.fromkeys(
+        ("architecture_office", "translation_bureau", "it_services"), ("Ritenuta d'acconto", Decimal(20))
+    )
     holidays = frozenset(
         ((1, 1), (1, 6), (4, 25), (5, 1), (6, 2), (8, 15), (11, 1), (12, 8), (12, 25), (12, 26)),
     )

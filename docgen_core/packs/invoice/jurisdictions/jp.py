@@ -34,6 +34,7 @@ class Japan(ValueAddedTax):
     locales = ("ja-JP",)
     rates = {"standard": ("S", Decimal(10)), "reduced": ("AA", Decimal(8))}
     tax_names = {"ja": "消費税"}
+    service_abroad = "G"
     roundings = {RoundingPolicy.PER_BUCKET: 1}
     """Once for each rate."""
     holidays = frozenset(

@@ -34,6 +34,11 @@ class Mexico(ValueAddedTax):
         "zero": ("Z", NOTHING),
     }
     tax_names = {"es": "IVA"}
+    withholdings = {
+        "courier_logistics": ("Retención IVA", Decimal(4)),
+        "facility_services": ("Retención IVA", Decimal(6)),
+    }
+    tip_percents = (10, 15)
     holidays = frozenset(((1, 1), (5, 1), (9, 16), (12, 25)))
     closed = frozenset(((1, 1), (12, 25)))
     net_days = {30: 44, 15: 18, 8: 6, 60: 8, 0: 24}

@@ -51,6 +51,9 @@ class UnitedStates(Jurisdiction):
     code = "US"
     locales = ("en-US",)
     paper = "Letter"
+    tax_names = {"en": "Sales tax"}
+    deposit = Decimal("1.20")
+    tip_percents = (15, 18, 20)
     net_days = {30: 50, 15: 18, 45: 8, 60: 6, 10: 6, 0: 12}
     roundings = {RoundingPolicy.PER_BUCKET: 75, RoundingPolicy.PER_LINE: 25}
     """States allow the tax of a document to be computed by item or by invoice."""

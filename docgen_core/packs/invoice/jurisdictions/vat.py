@@ -8,6 +8,7 @@ on the place within them (us.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import ClassVar
 
@@ -16,10 +17,9 @@ from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy
 from docgen_core.packs.invoice import places, registrations
 from docgen_core.packs.invoice.arithmetic import Tax
+from docgen_core.packs.invoice.jurisdictions.base import NOTHING as NOTHING
 from docgen_core.packs.invoice.jurisdictions.base import Account, Jurisdiction
 from docgen_core.packs.invoice.places import Place
-
-NOTHING = Decimal(0)
 
 
 class ValueAddedTax(Jurisdiction):
@@ -28,12 +28,8 @@ class ValueAddedTax(Jurisdiction):
     rates: ClassVar[Mapping[str, tuple[str, Decimal]]]
     """By tax class of the catalogue: UNCL 5305 category and per cent. The same category and rate
     come from one class alone."""
-    tax_names: ClassVar[Mapping[str, str]]
-    """By language, how the tax is called beside its rate: `VAT`, `USt.`."""
     exemptions: ClassVar[Mapping[str, str]] = {}
     """By locale, why class `exempt` is not taxed, where the customs' general sentence is not enough."""
-    european: ClassVar[bool] = False
-    """Whether the country belongs to the European Union, whose members sell to one another untaxed."""
     roundings: ClassVar[Mapping[RoundingPolicy, int]] = {RoundingPolicy.PER_BUCKET: 70, RoundingPolicy.PER_LINE: 30}
     bank_label: ClassVar[str] = "Bank"
     """How the name of a bank is called."""
@@ -48,14 +44,15 @@ class ValueAddedTax(Jurisdiction):
 
     def charged(self, category: str, rate: Decimal = NOTHING) -> Tax:
         """A tax of the category as this country prints it, with its reason where it needs one."""
-        label = f"{self.tax_names[self.language]} {locales.percent(rate, self.locale)}"
-        word = self.customs.categories.get(category)
-        if category in ("S", "AA") or word is None:
-            return Tax(category, rate, label)
-        if category == "Z":
-            return Tax(category, rate, label)
+        if category not in ("S", "AA", "Z"):
+            return self.untaxed(category)
+        return Tax(category, rate, f"{self.tax_names[self.language]} {locales.percent(rate, self.locale)}")
+
+    def untaxed(self, category: str) -> Tax:
+        """What charges nothing; class `exempt` with the country's own reason, where it has one."""
+        tax = super().untaxed(category)
         reason = self.exemptions.get(self.locale) if category == "E" else None
-        return Tax(category, rate, f"{label} ({word})", reason or self.customs.reasons[category])
+        return replace(tax, reason=reason) if reason else tax
 
     def account(self, draws: Draws, holder: str) -> Account:
         """Bank, IBAN and BIC."""
