@@ -121,6 +121,7 @@ class Corpus(dg.ConfigurableResource):  # type: ignore[type-arg]
     wear: int | None = Field(default=None, description="How worn captured pages are, 0-100. None: as drawn.")
     output: str = Field(default="pdf", description="What the files are: pdf, png, jpeg, tiff or html.")
     labels: bool = Field(default=False, description="Put a file of labels (JSON) beside each document.")
+    words: bool = Field(default=False, description="Fill the table `words`: every word with its box and label.")
     anachronism: bool = Field(
         default=False, description="Allow documents from before their company, or in a form it never used."
     )
@@ -151,6 +152,7 @@ class Corpus(dg.ConfigurableResource):  # type: ignore[type-arg]
                 "wear": self.wear,
                 "output": self.output,
                 "labels": self.labels,
+                "words": self.words,
                 "anachronism": self.anachronism,
             },
             "corpus",

@@ -84,6 +84,12 @@ PAGES = pa.schema(
 """A page that is no picture, as printed, has no pixels. Box to pixel: x * pixels_wide / width from
 the left, (height - y) * pixels_high / height from the top."""
 
+_CORNERS = tuple(
+    column(f"{axis}{corner}", pa.float64(), f"{axis} of corner {corner}, PDF points from the lower left.")
+    for corner in range(4)
+    for axis in ("x", "y")
+)
+
 FIELD_BOXES = pa.schema(
     [
         *KEY_FIELDS,
@@ -94,16 +100,32 @@ FIELD_BOXES = pa.schema(
         column("page", pa.int32(), "Page, from 1."),
         column("text", pa.string(), "This fragment as printed."),
         column("value", pa.string(), "The whole golden value in canonical form."),
-        *(
-            column(f"{axis}{corner}", pa.float64(), f"{axis} of corner {corner}, PDF points from the lower left.")
-            for corner in range(4)
-            for axis in ("x", "y")
-        ),
+        *_CORNERS,
     ]
 )
 """Corners run clockwise from the text's upper left."""
 
-CORE_TABLES: dict[str, pa.Schema] = {"documents": DOCUMENTS, "pages": PAGES, "field_boxes": FIELD_BOXES}
+WORDS = pa.schema(
+    [
+        *KEY_FIELDS,
+        column("page", pa.int32(), "Page, from 1."),
+        column("text", pa.string(), "The word as printed."),
+        column("label_table", pa.string(), "Table of the golden value that it is (part of).", nullable=True),
+        column("label_row", pa.string(), "row_key of that value.", nullable=True),
+        column("label_column", pa.string(), "Column of that value.", nullable=True),
+        column("label_occurrence", pa.int32(), "Which printing of that value, from 0.", nullable=True),
+        *_CORNERS,
+    ]
+)
+"""Every word of each page, in the order of the text layer; row_key counts them. Empty where a run was
+not asked for words."""
+
+CORE_TABLES: dict[str, pa.Schema] = {
+    "documents": DOCUMENTS,
+    "pages": PAGES,
+    "field_boxes": FIELD_BOXES,
+    "words": WORDS,
+}
 
 CATALOGUE_KEY_FIELDS: tuple[pa.Field, ...] = (
     column("run_id", pa.string(), "Run that built the catalogue."),

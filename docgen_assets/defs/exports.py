@@ -41,6 +41,7 @@ _DESCRIPTIONS = {
     "documents": "One row a file: where it is, how it looks, its digest.",
     "pages": "One row a page: the file it is in, its size in points and pixels, its resolution.",
     "field_boxes": "One row a printed fragment: which golden value stands where on which page.",
+    "words": "One row a word of a page, with its box and its golden value; where the corpus asks for words.",
 }
 
 _CATALOGUE_DESCRIPTIONS = {

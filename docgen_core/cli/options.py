@@ -121,7 +121,8 @@ _SELECTING: dict[str, Any] = {
     "line-items": _one("--line-items", "FEWEST-MOST", "Only documents with so many lines of items, e.g. 3-40."),
     "credit-notes": _one("--credit-notes", "SHARE", "Share of the documents that are credit notes, e.g. 0.05."),
     "tax-mix": _many("--tax-mix", "Tax categories (UNCL 5305), with weights: S=6,AE=2,Z=1,E=1.", "CATEGORY[=WEIGHT]"),
-    "labels": _said("--labels", "Put a file of labels (JSON) beside each document."),
+    "labels": _said("--labels", "Put a file of labels (JSON) beside each document: values, boxes, words."),
+    "words": _said("--words", "Fill the table `words`: every word of each page with its box and golden label."),
     "anachronism": _said("--anachronism", "Allow documents from before their company, or in a form it never used."),
 }
 """The flags that choose documents, by the name of their wish."""
@@ -180,7 +181,7 @@ def selecting(command: Callable[..., int]) -> Callable[..., int]:
     return chosen
 
 
-_SWITCHES = frozenset(("labels", "anachronism"))
+_SWITCHES = frozenset(("labels", "words", "anachronism"))
 
 
 def unit_set(text: str | None) -> frozenset[int] | None:

@@ -83,7 +83,7 @@ class Pack(Protocol):
     version: str
     """Changes whenever the same seed would give other bytes."""
     tables: Mapping[str, pa.Schema]
-    """The golden tables of a document, without the core's (`documents`, `pages`, `field_boxes`).
+    """The golden tables of a document, without the core's (`documents`, `pages`, `field_boxes`, `words`).
     Each has the core's `KEY_FIELDS` first."""
     catalogue_tables: Mapping[str, pa.Schema]
     """The catalogue's tables; `companies` is one of them, each has `company_id`."""

@@ -54,6 +54,18 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a page's text layer, or the part of one that is a golden value."""
+
+    page: int
+    """From 1."""
+    text: str
+    quad: Quad
+    print: Print | None
+    """What it is printed for; None for a word of the layout."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rendered:
     """A finished document and its boxes, in the order of the page's print log."""
 
@@ -62,6 +74,8 @@ class Rendered:
     page_sizes: tuple[tuple[float, float], ...]
     """Width and height of each page in points."""
     boxes: tuple[Box, ...]
+    words: tuple[Word, ...] = ()
+    """Where they were asked for (`render/words.py`)."""
 
 
 class _Fragment(NamedTuple):
@@ -136,6 +150,12 @@ _LINK_BYTES = 4096
 
 def _characters(sheet: Any) -> _Text:
     """What a page's text layer holds."""
+    text, boxes, _ = text_layer(sheet)
+    return text, boxes
+
+
+def text_layer(sheet: Any) -> tuple[str, gates.Floats, npt.NDArray[np.bool_]]:
+    """A page's characters but white space, their boxes, and which of them stand after white space."""
     import pypdfium2.raw as raw
 
     text_page = sheet.get_textpage()
@@ -152,7 +172,7 @@ def _characters(sheet: Any) -> _Text:
     deque(map(raw.FPDFText_GetLooseCharBox, repeat(handle), printed.tolist(), boxes), maxlen=0)
     text_page.close()
     text = "".join(map(chr, codes[printed].tolist())).translate(_LINE_END_HYPHENS)
-    return text, np.frombuffer(boxes, dtype=np.float32).reshape(-1, 4)
+    return text, np.frombuffer(boxes, dtype=np.float32).reshape(-1, 4), np.diff(printed, prepend=-2) > 1
 
 
 def _links(document: Any, sheet: Any) -> tuple[list[str], gates.Floats]:
@@ -178,7 +198,7 @@ def _fragments(
     """The page's links, each with the characters whose middle is inside it."""
     chars, boxes = text
     targets, rects = links
-    link_of, char_of = _pairs(boxes, rects)
+    link_of, char_of = within(boxes, rects)
     inside = "".join(map(chars.__getitem__, char_of.tolist()))
     unseen = ~inked[char_of]
     ends = np.searchsorted(link_of, np.arange(len(targets) + 1))
@@ -202,7 +222,7 @@ def _refuse_overlap(number: int, targets: Sequence[str], rects: gates.Floats) ->
         raise RenderFailed(f"page {number}: {one!r} and {other!r} are printed over each other")
 
 
-def _pairs(boxes: gates.Floats, rects: gates.Floats) -> tuple[_Indices, _Indices]:
+def within(boxes: gates.Floats, rects: gates.Floats) -> tuple[_Indices, _Indices]:
     """Links and the characters whose middle is inside them, by link, then from left to right."""
     across, up = boxes[:, 0] * (1 - WITHIN) + boxes[:, 2] * WITHIN, (boxes[:, 1] + boxes[:, 3]) / 2
     left, top, right, bottom = rects.T

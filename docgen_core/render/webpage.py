@@ -40,7 +40,8 @@ def web_page(page: Page, rendered: Rendered, *, document_id: str) -> Captured:
         f"<body>{body}</body></html>\n"
     )
     file = CapturedFile(SUFFIXES["html"], html.encode())
-    return Captured((file,), tuple(CapturedPage(0, size) for size in rendered.page_sizes), rendered.boxes)
+    pages = tuple(CapturedPage(0, size) for size in rendered.page_sizes)
+    return Captured((file,), pages, rendered.boxes, rendered.words)
 
 
 def _families(page: Page) -> list[str]:

@@ -24,6 +24,8 @@ WITHDRAWN = "withdrawn/"
 USAGE = "usage"
 """Folder of the records of calls to language models: of what was spent, and no part of the catalogue."""
 
+_LABELS = ".labels.json"
+
 MAX_UNITS = 1_000_000
 """Unit numbers have six digits, so that key order is unit order."""
 
@@ -99,6 +101,11 @@ def document_key(prefix: str, unit: int, document_id: str, ending: str) -> str:
     return f"{prefix}/documents/unit-{unit:06d}/{document_id}{ending}"
 
 
+def labels_key(prefix: str, unit: int, document_id: str) -> str:
+    """The file of labels beside a document."""
+    return f"{prefix}/documents/unit-{unit:06d}/{document_id}{_LABELS}"
+
+
 def shard_key(prefix: str, table: str, unit: int, generation: int | None = None) -> str:
     """A unit's shard of one golden table; `generation` as in a part's key."""
     return f"{prefix}/golden/{table}/unit-{unit:06d}{_attempt(generation)}.parquet"
@@ -139,7 +146,7 @@ def shard_table(prefix: str, key: str) -> str | None:
 def is_document(prefix: str, key: str) -> bool:
     """Whether the key is that of a document's file of the run at `prefix`."""
     found = _match(_OF_UNIT, prefix, key)
-    return found is not None and found["unit"] is not None
+    return found is not None and found["unit"] is not None and not key.endswith(_LABELS)
 
 
 def is_usage(prefix: str, key: str) -> bool:

@@ -21,7 +21,7 @@ _FIRST_FIELDS = ("locales", "jurisdictions", "layouts", "business_types", "condi
 """Always part of a spec. The fields that came after them are left out while they say nothing, so that
 a spec from before them keeps its bytes and its digest."""
 
-FILE_FIELDS = frozenset(("conditions", "wear", "output", "labels"))
+FILE_FIELDS = frozenset(("conditions", "wear", "output", "labels", "words"))
 """What decides the file of a document and what lies beside it, and nothing of its content: runs that
 differ in these alone have the same documents and golden rows."""
 
@@ -60,6 +60,8 @@ class Selection(BaseModel):
     output: Output = "pdf"
     labels: bool = False
     """Whether a `labels.json` lies beside each document."""
+    words: bool = False
+    """Whether the table `words` is filled."""
     anachronism: bool = False
     """Whether documents may come from before their company, or in a form that it never used."""
 

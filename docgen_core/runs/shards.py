@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 COMPRESSION_LEVEL = 3
 ROW_GROUP_ROWS = 64 * 1024
 
+_CORNERS = tuple(f"{axis}{corner}" for corner in range(4) for axis in ("x", "y"))
+
 DOCUMENT_ROW_KEY = "1"
 """A document has one row in `documents`."""
 
@@ -116,7 +118,6 @@ def page_rows(
 
 def box_rows(run_id: str, catalogue_version: str, record: Record, captured: Captured) -> list[Row]:
     """A document's rows in `field_boxes`, one per printed fragment, in the order of the boxes."""
-    corners = [f"{axis}{corner}" for corner in range(4) for axis in ("x", "y")]
     return [
         {
             **_keys(run_id, catalogue_version, record),
@@ -128,9 +129,28 @@ def box_rows(run_id: str, catalogue_version: str, record: Record, captured: Capt
             "page": box.page,
             "text": box.text,
             "value": box.print.value,
-            **dict(zip(corners, box.quad, strict=True)),
+            **dict(zip(_CORNERS, box.quad, strict=True)),
         }
         for box in captured.boxes
+    ]
+
+
+def word_rows(run_id: str, catalogue_version: str, record: Record, captured: Captured) -> list[Row]:
+    """A document's rows in `words`."""
+    keys = _keys(run_id, catalogue_version, record)
+    return [
+        {
+            **keys,
+            "row_key": str(number),
+            "page": word.page,
+            "text": word.text,
+            "label_table": word.print and word.print.table,
+            "label_row": word.print and word.print.row_key,
+            "label_column": word.print and word.print.column,
+            "label_occurrence": word.print and word.print.occurrence,
+            **dict(zip(_CORNERS, word.quad, strict=True)),
+        }
+        for number, word in enumerate(captured.words, start=1)
     ]
 
 

@@ -7,6 +7,7 @@ woke up late, overwrites with the same bytes. What does not belong here: leases,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,9 +19,10 @@ from docgen_core.golden import CORE_TABLES
 from docgen_core.llm.batches import BatchPending
 from docgen_core.llm.items import CallRecord
 from docgen_core.packs.contract import Row, Rows
-from docgen_core.runs.keys import document_key, part_key, shard_key, usage_key
+from docgen_core.runs.keys import document_key, labels_key, part_key, shard_key, usage_key
+from docgen_core.runs.labels import labels_json
 from docgen_core.runs.manifest import BlobEntry, Part, Plan, Texts, blob_entry
-from docgen_core.runs.shards import box_rows, catalogue_schemas, documents_row, encode_shard, page_rows
+from docgen_core.runs.shards import box_rows, catalogue_schemas, documents_row, encode_shard, page_rows, word_rows
 from docgen_core.runs.source import CatalogueSource, DocumentSource, GeneratedDocument
 from docgen_core.runs.texts import Writers, WriterSettings
 from docgen_core.runs.usage import LLM_USAGE, usage_rows
@@ -128,14 +130,28 @@ class DocumentsMaker:
         rendered = self._renderer.get().render(
             document.page, document_id=document.document_id, subject=f"Specimen {self._source.pack.name}, not genuine"
         )
+        selection = view.selection
+        if selection.words or selection.labels:
+            rendered = self._with_words(rendered)
         captured = self._captured(document, rendered)
         files = [publisher.put_document(document.document_id, file.ending, file.data) for file in captured.files]
         run_id, version = self._plan.run_id, view.catalogue.version
         publisher.add("documents", [documents_row(run_id, version, record, captured, files)])
         publisher.add("pages", page_rows(run_id, version, record, captured, files))
         publisher.add("field_boxes", box_rows(run_id, version, record, captured))
+        if selection.words:
+            publisher.add("words", word_rows(run_id, version, record, captured))
+        if selection.labels:
+            labels = labels_json(run_id, record, document.rows, captured, files)
+            publisher.put_labels(document.document_id, labels)
         for table, rows in document.rows.items():
             publisher.add(table, rows)
+
+    @staticmethod
+    def _with_words(rendered: Rendered) -> Rendered:
+        from docgen_core.render.words import words_of
+
+        return replace(rendered, words=words_of(rendered))
 
     def _captured(self, document: GeneratedDocument, rendered: Rendered) -> Captured:
         """The document's files, as the run's selection has them."""
@@ -246,6 +262,10 @@ class _UnitPublisher:
     def put_document(self, document_id: str, ending: str, data: bytes) -> BlobEntry:
         """Publish a document's file, or one of them."""
         return self._put(document_key(self._plan.prefix, self._unit, document_id, ending), data)
+
+    def put_labels(self, document_id: str, data: bytes) -> None:
+        """Publish the labels beside a document."""
+        self._put(labels_key(self._plan.prefix, self._unit, document_id), data)
 
     def publish(self, texts: Texts | None = None) -> PublishedPart:
         """Publish the shards, empty ones too, and then the part that names everything."""

@@ -164,6 +164,7 @@ _PARSERS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "wear": ("wear", wear),
     "output": ("output", output),
     "labels": ("labels", flag),
+    "words": ("words", flag),
     "anachronism": ("anachronism", flag),
 }
 """By the name of the flag: the field of a selection (a parser without one names its own), and the parser."""

@@ -15,7 +15,7 @@ import yaml
 
 REPOSITORY = Path(__file__).parents[2]
 
-TABLES = ["documents", "field_boxes", "instalments", "invoices", "line_items", "pages", "tax_lines"]
+TABLES = ["documents", "field_boxes", "instalments", "invoices", "line_items", "pages", "tax_lines", "words"]
 CATALOGUE_TABLES = ["companies", "llm_usage", "price_tiers", "products"]
 """Of a whole catalogue version, and so without partitions."""
 
@@ -35,6 +35,7 @@ SNAPSHOT = {
         "products": ["catalogue"],
         "run_plan": ["catalogue"],
         "tax_lines": ["golden_shards"],
+        "words": ["golden_shards"],
     },
     "checks": [
         "catalogue:budget_kept",
@@ -50,6 +51,7 @@ SNAPSHOT = {
         "line_items:row_count_matches_manifest",
         "pages:row_count_matches_manifest",
         "tax_lines:row_count_matches_manifest",
+        "words:row_count_matches_manifest",
     ],
     "groups": ["corpus"],
     "jobs": [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from docgen_core.draws import Draws
 from docgen_core.errors import UsageError
-from docgen_core.render.boxes import Box, Rendered
+from docgen_core.render.boxes import Box, Rendered, Word
 from docgen_core.render.capture.dial import Dial
 from docgen_core.render.capture.encode import Encoder, OneFileAPage, PdfOfPictures, Shot, Tiff, jpeg_file, png_file
 from docgen_core.render.capture.geometry import moved
@@ -58,6 +58,7 @@ class Captured:
     """One; or one a page, in order."""
     pages: tuple[CapturedPage, ...]
     boxes: tuple[Box, ...]
+    words: tuple[Word, ...] = ()
 
 
 def capture(
@@ -87,7 +88,7 @@ def capture(
         raise UsageError(f"no capture condition {condition!r}; there are {', '.join(CONDITIONS)}")
     if condition == CLEAN and output == "pdf":
         pages = tuple(CapturedPage(0, size) for size in rendered.page_sizes)
-        return Captured((CapturedFile(SUFFIXES["pdf"], rendered.pdf),), pages, rendered.boxes)
+        return Captured((CapturedFile(SUFFIXES["pdf"], rendered.pdf),), pages, rendered.boxes, rendered.words)
     encoder = _encoder(output, document_id, lossless=condition == CLEAN)
     dial = Dial(draws.under(condition), wear)
     return _taken(rendered, _device(condition, dial), dial, encoder, output)
@@ -127,6 +128,7 @@ def _taken(rendered: Rendered, device: Device, dial: Dial, encoder: Encoder, out
     cv2.setNumThreads(1)  # the order of a sum decides its last bit…
     cv2.setUseOptimized(False)  # …and so do the instructions that one machine has and another has not
     boxes = list(rendered.boxes)
+    words: list[Word] = []
     pages: list[CapturedPage] = []
     document = pypdfium2.PdfDocument(rendered.pdf)
     try:
@@ -141,12 +143,17 @@ def _taken(rendered: Rendered, device: Device, dial: Dial, encoder: Encoder, out
             for index in here:
                 quad = moved(boxes[index].quad, picture.matrix, paper.frame, picture.frame)
                 boxes[index] = replace(boxes[index], quad=quad)
+            words += (
+                replace(word, quad=moved(word.quad, picture.matrix, paper.frame, picture.frame))
+                for word in rendered.words
+                if word.page == number
+            )
             encoder.add(Shot(picture.pixels, picture.points, device.dpi, device.quality, device.bilevel))
             file = number - 1 if output in _FILE_A_PAGE else 0
             pages.append(CapturedPage(file, picture.points, (picture.frame.width, picture.frame.height), device.dpi))
     finally:
         document.close()
-    return Captured(tuple(_named(encoder.files(), output)), tuple(pages), tuple(boxes))
+    return Captured(tuple(_named(encoder.files(), output)), tuple(pages), tuple(boxes), tuple(words))
 
 
 def _named(files: list[bytes], output: str) -> Iterator[CapturedFile]:

@@ -39,6 +39,7 @@ tax-mix: {S: 6, AE: 2}
 wear: 40
 output: png
 labels: true
+words: true
 anachronism: true
 """
 FLAGS = {
@@ -57,6 +58,7 @@ FLAGS = {
     "wear": "40",
     "output": "png",
     "labels": True,
+    "words": True,
     "anachronism": True,
 }
 SELECTION = Selection(
@@ -75,6 +77,7 @@ SELECTION = Selection(
     wear=40,
     output="png",
     labels=True,
+    words=True,
     anachronism=True,
 )
 
@@ -122,6 +125,7 @@ def test_wishes_that_say_nothing_leave_a_spec_as_it_was_before_there_were_any() 
         ("wear", 80, True),
         ("output", "tiff", True),
         ("labels", True, True),
+        ("words", True, True),
         ("currencies", ("EUR",), False),
         ("company_count", 3, False),
     ],

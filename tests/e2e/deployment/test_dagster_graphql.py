@@ -31,6 +31,7 @@ ASSETS = (
     "instalments",
     "field_boxes",
     "pages",
+    "words",
     "documents",
 )
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "docgen"}
