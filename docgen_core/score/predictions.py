@@ -83,15 +83,13 @@ def read_predictions(paths: Sequence[Path], fields: Fields) -> Predictions:
     found = Predictions()
     for path in paths:
         reader = _Reader(found, fields)
-        said = False
         for place, record in _records(path):
-            said = True
             try:
                 reader.take(place, record)
             except ValueError as wrong:
                 raise UsageError(f"{path.name}, {place}: {wrong}") from None
-        if not said:
-            raise UsageError(f"{path.name} holds no predictions")
+    if not found.documents:
+        raise UsageError(f"{', '.join(path.name for path in paths)} holds no predictions")
     return found
 
 

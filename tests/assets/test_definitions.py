@@ -46,6 +46,7 @@ SNAPSHOT = {
         "field_boxes:row_count_matches_manifest",
         "golden_shards:manifest_complete",
         "golden_shards:no_run_is_stuck",
+        "instalments:row_count_matches_manifest",
         "invoices:golden_arithmetic",
         "invoices:row_count_matches_manifest",
         "line_items:row_count_matches_manifest",

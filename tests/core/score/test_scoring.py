@@ -154,7 +154,7 @@ PLANTED: dict[str, Plant] = {
     "ten times as much": changed("invoices", "net_total", lambda text: str(Decimal(text) * 10)),
     "another sign": changed("line_items", "net_amount", lambda text: f"-{text}", fits=lambda text: Decimal(text) > 0),
     "another country's marks": changed("invoices", "net_total", lambda _: "1,234.50", "de"),
-    "finer than the minor unit": changed("invoices", "tax_total", lambda text: f"{text}0004", "de"),
+    "finer than the minor unit": changed("invoices", "net_total", lambda text: f"{text}0004", "de"),
     "an amount in words": changed("invoices", "gross_total", lambda _: "two hundred"),
     "two amounts in one": changed("invoices", "gross_total", lambda text: f"{text} {text}"),
     "day and month exchanged": changed(
