@@ -29,8 +29,6 @@ SPECIMEN_NOTE = "Specimen: synthetic document, not for payment"
 CREATOR = "docgen"
 BOX_PLACES = 3
 """Decimal places of a published coordinate: a thousandth of a point is a 3,000th of a pixel at 24 dpi."""
-WITHIN = 0.42
-"""Where a character counts as being, in parts of its width: a slanted one reaches over its advance to the right."""
 _LINE_END_HYPHENS = str.maketrans("\x02\ufffe", "--")
 """What pdfium gives for a hyphen at the end of a line."""
 _WHITE_SPACE = np.array([chr(code).isspace() for code in range(0x10000)])
@@ -224,7 +222,7 @@ def _refuse_overlap(number: int, targets: Sequence[str], rects: gates.Floats) ->
 
 def within(boxes: gates.Floats, rects: gates.Floats) -> tuple[_Indices, _Indices]:
     """Links and the characters whose middle is inside them, by link, then from left to right."""
-    across, up = boxes[:, 0] * (1 - WITHIN) + boxes[:, 2] * WITHIN, (boxes[:, 1] + boxes[:, 3]) / 2
+    across, up = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
     left, top, right, bottom = rects.T
     # Only the characters at a link's height are looked at, not a page's thousand for each of its hundred links.
     by_height = np.argsort(up)

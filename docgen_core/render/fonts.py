@@ -30,8 +30,6 @@ value's box has the same height in any of them."""
 
 WHITE_SPACE = frozenset(map(ord, "\t\n\r"))
 """Code points that collapse to a space in print; no face needs to draw them."""
-_UNPRINTED = frozenset({0xAD})
-"""The soft hyphen: a face may have it, and the browser prints it only where a word breaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def _code_points(path: Path) -> frozenset[int]:
     from fontTools.ttLib import TTFont  # not at the top: `docgen --help` reads no font
 
     with TTFont(path, lazy=True) as font:
-        return frozenset(font.getBestCmap()) - _UNPRINTED
+        return frozenset(font.getBestCmap())
 
 
 @dataclass(frozen=True)
