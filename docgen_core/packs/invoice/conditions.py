@@ -57,6 +57,8 @@ class Situation:
 
     ways: Ways
     business_type: str
+    form: str
+    """The seller's legal form."""
     billed: bool
     """An invoice, and no receipt."""
     at_home: bool
@@ -153,7 +155,7 @@ def _settlement(totals: Totals, situation: Situation) -> Settlement:
 
 def _withholding(situation: Situation) -> Withholding | None:
     """What buyers of the country keep back from such a company, where it is one that they do it to."""
-    kept = situation.ways.jurisdiction.withholdings.get(situation.business_type)
+    kept = situation.ways.jurisdiction.withholding(situation.business_type, situation.form)
     if kept is None or not situation.at_home or not situation.habits.chance("withheld", _WITHHELD_PER_MILLE):
         return None
     return Withholding(*kept)

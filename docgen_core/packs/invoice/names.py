@@ -36,7 +36,7 @@ def company_name(locale: str, business_type: str, draws: Draws) -> CompanyName:
     trades = parts["trades"].get(business_type) or parts["trades"][GENERAL_TRADE]
     trade = draws.choice("trade", trades)
     head, tail = draws.choice("head", parts["heads"]), draws.choice("tail", parts["tails"])
-    form = draws.weighted("form", parts["forms"])
+    form = draws.weighted("form", parts.get("forms_of", {}).get(business_type) or parts["forms"])
     if parts.get("readings"):
         return _with_readings(head, tail, trade, form)
     stem = head + (tail[1:] if head[-1].lower() == tail[0] else tail)

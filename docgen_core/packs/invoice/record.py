@@ -283,6 +283,7 @@ class _Draft:
         situation = conditions.Situation(
             ways=self.ways,
             business_type=self.company.business_type,
+            form=self.company.resident.name.form,
             billed=self.billed,
             at_home=buyer.treatment.deal.country is None,
             goods=any(product["hs_code"] is not None for product in self.products),

@@ -288,6 +288,12 @@ def test_spanish_numbers_check_and_belong_to_no_province() -> None:
         number = next(entry.value for entry in party.registrations if entry.scheme == "ES:VAT")
         assert cif.is_valid(number) and number[1:3] == "00"
         assert (number[0] == "A") == party.name.endswith("S.A.")
+    partners = [seller("ES", company, "architecture_office") for company in range(40)]
+    assert {resident.name.form: resident.party.registrations[0].value[0] for resident in partners} == {
+        "S.L.P.": "B",
+        "S.C.P.": "J",
+        "C.B.": "E",
+    }
     for account in accounts("ES"):
         assert spanish_iban.validate(account["iban"])[4:6] == "95"
 

@@ -85,3 +85,35 @@ def test_law_that_no_product_is_under_is_not_there(country: str) -> None:
     for tax_class in {"standard", "reduced", "zero", "exempt"} - used:
         with pytest.raises(KeyError):
             JURISDICTIONS[country].tax(tax_class, places(country)[0])
+
+
+@pytest.mark.parametrize(
+    ("country", "form", "percent"),
+    [
+        ("ES", "C.B.", "15"),
+        ("ES", "S.L.P.", None),
+        ("IT", "Studio Associato", "20"),
+        ("IT", "S.r.l.", None),
+        ("BR", "Ltda.", "6.15"),
+        ("BR", "Ltda. - ME", None),
+        ("FR", "SARL", None),
+    ],
+)
+def test_tax_is_kept_back_only_from_those_who_owe_it_so(country: str, form: str, percent: str | None) -> None:
+    kept = JURISDICTIONS[country].withholding("architecture_office", form)
+    assert (str(kept[1]) if kept else None) == percent
+
+
+def test_towns_along_the_northern_border_of_mexico_have_half_the_rate() -> None:
+    mexico = JURISDICTIONS["MX"]
+    rates = {str(mexico.tax("standard", place).rate): place.region for place in places("MX")}
+    assert set(rates) == {"16", "8"}
+    assert all(mexico.tax("standard", place).rate == 8 for place in places("MX") if place.region == "B.C.")
+
+
+def test_brazil_charges_iss_on_services_by_town_and_icms_on_goods_by_state() -> None:
+    brazil = JURISDICTIONS["BR"]
+    for place in places("BR"):
+        service, goods = brazil.tax("service", place), brazil.tax("standard", place)
+        assert service.label.startswith("ISS") and 2 <= service.rate <= 5
+        assert goods.label.startswith("ICMS") and 17 <= goods.rate <= 22

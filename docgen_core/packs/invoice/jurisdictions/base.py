@@ -91,6 +91,8 @@ class Jurisdiction(ABC):
     scope where it counts as rendered there, G where it is an untaxed export."""
     withholdings: ClassVar[Mapping[str, tuple[str, Decimal]]] = {}
     """By business type, the tax that buyers in the country keep back: as printed, and per cent of the net total."""
+    withheld_forms: ClassVar[frozenset[str]] = frozenset()
+    """Legal forms of those it is kept back from; where none is named, of all."""
     deposit: ClassVar[Decimal | None] = None
     """Usual deposit on a case of bottles or cans, where there is one."""
     tip_percents: ClassVar[tuple[int, ...]] = ()
@@ -135,6 +137,12 @@ class Jurisdiction(ABC):
         if self.european and buyer.european:
             return self.untaxed("K" if goods else "AE")
         return self.untaxed("G" if goods else self.service_abroad)
+
+    def withholding(self, business_type: str, form: str) -> tuple[str, Decimal] | None:
+        """What buyers in the country keep back from a company of the type and legal form, if anything."""
+        if self.withheld_forms and form not in self.withheld_forms:
+            return None
+        return self.withholdings.get(business_type)
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """An invented address in the town."""

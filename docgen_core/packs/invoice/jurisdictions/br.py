@@ -33,6 +33,11 @@ class Brazil(ValueAddedTax):
     code = "BR"
     locales = ("pt-BR",)
     tax_names = {"pt": "ICMS"}
+    withholdings = dict.fromkeys(
+        ("architecture_office", "it_services", "translation_bureau"), ("Retenções IRRF e CSRF", Decimal("6.15"))
+    )
+    withheld_forms = frozenset(("Ltda.", "S.A."))
+    """Small companies under the Simples Nacional are spared."""
     roundings = {RoundingPolicy.PER_BUCKET: 45, RoundingPolicy.PER_LINE: 55}
     holidays = frozenset(((1, 1), (4, 21), (5, 1), (9, 7), (10, 12), (11, 2), (11, 15), (12, 25)))
     closed = frozenset(((1, 1), (12, 25)))

@@ -27,6 +27,8 @@ class Spain(ValueAddedTax):
     bank_label = "Entidad"
     tax_names = {"es": "IVA"}
     withholdings = dict.fromkeys(("architecture_office", "translation_bureau"), ("Retención IRPF", Decimal(15)))
+    withheld_forms = frozenset(("S.C.P.", "C.B."))
+    """Partners are taxed for what these earn; the other companies pay their own tax."""
     holidays = frozenset(((1, 1), (1, 6), (5, 1), (8, 15), (10, 12), (11, 1), (12, 6), (12, 8), (12, 25)))
     closed = frozenset(((1, 1), (1, 6), (12, 25)))
     net_days = {30: 46, 60: 24, 15: 12, 45: 6, 0: 12}
@@ -34,9 +36,9 @@ class Spain(ValueAddedTax):
     address_form = ("{street}, {number}", "{postcode} {city}")
 
     def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:
-        """A seller prints its NIF and where the Registro Mercantil has it; a buyer its NIF."""
+        """A seller prints its NIF and, where it is in it, its place in the Registro Mercantil; a buyer its NIF."""
         nif = Registration("ES:VAT", "NIF", _nif(draws, form))
-        if not seller or draws.chance("no register", 250):
+        if not seller or form in self.withheld_forms or draws.chance("no register", 250):
             return (nif,)
         return (nif, Registration("ES:REG", "Reg. Mercantil", _register_entry(draws, place.facts["registry"])))
 
@@ -51,10 +53,13 @@ class Spain(ValueAddedTax):
         return registrations.with_check_digits(self.code, f"{office}{checks}{account}")
 
 
+_LETTERS = {"S.A.": "A", "C.B.": "E", "S.C.P.": "J"}
+_LETTER_OF_LIMITED_COMPANIES = "B"
+
+
 def _nif(draws: Draws, form: str) -> str:
-    """A company's letter, then 00, where the number of a province would stand: there is none."""
-    letter = "A" if form == "S.A." else "B"
-    body = f"{letter}00{registrations.drawn_digits(draws, 'nif', 5)}"
+    """The form's letter, then 00, where the number of a province would stand: there is none."""
+    body = f"{_LETTERS.get(form, _LETTER_OF_LIMITED_COMPANIES)}00{registrations.drawn_digits(draws, 'nif', 5)}"
     return f"{body}{cif.calc_check_digits(body)[0]}"
 
 

@@ -41,9 +41,9 @@ class Italy(ValueAddedTax):
     }
     bank_label = "Banca"
     tax_names = {"it": "IVA"}
-    withholdings = dict.fromkeys(
-        ("architecture_office", "translation_bureau", "it_services"), ("Ritenuta d'acconto", Decimal(20))
-    )
+    withholdings = dict.fromkeys(("architecture_office", "translation_bureau"), ("Ritenuta d'acconto", Decimal(20)))
+    withheld_forms = frozenset(("Studio Associato",))
+    """Partners are taxed for what it earns; companies pay their own tax."""
     holidays = frozenset(
         ((1, 1), (1, 6), (4, 25), (5, 1), (6, 2), (8, 15), (11, 1), (12, 8), (12, 25), (12, 26)),
     )
@@ -53,10 +53,12 @@ class Italy(ValueAddedTax):
     address_form = ("{street}, {number}", "{postcode} {city} ({region})")
 
     def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:
-        """A seller prints its partita IVA and REA number, a buyer its partita IVA and recipient code."""
+        """A seller prints its partita IVA and, if registered, REA number; a buyer partita IVA and recipient code."""
         vat = Registration("IT:VAT", "P. IVA", f"IT{_vat_number(draws, place.facts['office'])}")
         if not seller:
             return (vat, Registration("IT:TAX", "Codice destinatario", _recipient_code(draws)))
+        if form in self.withheld_forms:
+            return (vat,)
         return (vat, Registration("IT:REG", "REA", f"{place.region}-{draws.integer('rea', 9_000_000, 9_899_999)}"))
 
     def iban(self, draws: Draws, bank: str) -> str:
@@ -71,7 +73,7 @@ class Italy(ValueAddedTax):
         if not draws.chance("month end", _MONTH_END_PER_MILLE):
             return super().terms(draws, issued)
         days = draws.weighted("month end days", _MONTH_END_DAYS)
-        wordings = (f"Bonifico {days} gg data fattura fine mese", f"Ri.Ba. {days} gg D.F.F.M.")
+        wordings = (f"Bonifico {days} gg data fattura fine mese", f"Bonifico bancario {days} gg D.F.F.M.")
         return Terms(draws.choice("terms", wordings), month_end(issued + timedelta(days=days)))
 
     def mentions(self, facts: Facts) -> tuple[str, ...]:

@@ -36,7 +36,6 @@ class Mexico(ValueAddedTax):
     tax_names = {"es": "IVA"}
     withholdings = {
         "courier_logistics": ("Retención IVA", Decimal(4)),
-        "facility_services": ("Retención IVA", Decimal(6)),
     }
     tip_percents = (10, 15)
     holidays = frozenset(((1, 1), (5, 1), (9, 16), (12, 25)))
