@@ -36,5 +36,5 @@ class Dial:
         return Dial(self.draws.under(*path), self.wear)
 
     def settled(self, low: int, high: int) -> Dial:
-        """With a wear of its own where none was asked for."""
+        """With a wear from `low` to `high` where none was asked for."""
         return self if self.wear is not None else Dial(self.draws, self.draws.integer("wear", low, high))

@@ -43,15 +43,16 @@ def corners(quad: Quad) -> list[tuple[float, float]]:
     return list(zip(quad[::2], quad[1::2], strict=True))
 
 
-def affine(degrees: float, shift: tuple[float, float], stretch: float, frame: Frame) -> Matrix:
-    """Turn and stretch about the middle, then shift by so many pixels."""
+def affine(degrees: float, shift: tuple[float, float], stretch: float, frame: Frame, aspect: float = 1.0) -> Matrix:
+    """Turn and stretch about the middle, then shift by so many pixels; `aspect` is a pixel's width over its height."""
     turn = math.radians(degrees)
     cosine, sine = stretch * math.cos(turn), stretch * math.sin(turn)
     middle_x, middle_y = frame.width / 2, frame.height / 2
+    across, down = sine / aspect, sine * aspect
     return np.array(
         [
-            [cosine, -sine, middle_x - cosine * middle_x + sine * middle_y + shift[0]],
-            [sine, cosine, middle_y - sine * middle_x - cosine * middle_y + shift[1]],
+            [cosine, -across, middle_x - cosine * middle_x + across * middle_y + shift[0]],
+            [down, cosine, middle_y - down * middle_x - cosine * middle_y + shift[1]],
             [0.0, 0.0, 1.0],
         ]
     )

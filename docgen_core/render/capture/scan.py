@@ -23,7 +23,6 @@ _LIGHT_DPI = {150: 6, 200: 3, 300: 1}
 _HEAVY_DPI = {100: 2, 150: 4, 200: 3, 300: 1}
 _LIGHT_COLOUR_PER_MILLE = 350
 _HEAVY_COLOUR_PER_MILLE = 250
-_HEAVY_OWN_WEAR = (10, 80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,8 @@ def lain(paper: Paper, dial: Dial, *, milli_degrees: int, shift: float, stretch:
     stretched = draws.integer("stretch", -stretch, stretch) / 10_000
 
     def matrix_of(share: float) -> Matrix:
-        return affine(degrees * share, (out[0] * share, out[1] * share), 1 + stretched * share, paper.frame)
+        aspect = paper.dpi[1] / paper.dpi[0]
+        return affine(degrees * share, (out[0] * share, out[1] * share), 1 + stretched * share, paper.frame, aspect)
 
     return tamed(matrix_of, paper.frame, paper.quads)
 

@@ -21,9 +21,27 @@ if TYPE_CHECKING:
     from docgen_core.render.capture.paper import Device
 
 CLEAN = "clean"
-CONDITIONS: tuple[str, ...] = (CLEAN, "light_scan", "heavy_scan")
+CONDITIONS: tuple[str, ...] = (
+    CLEAN,
+    "light_scan",
+    "heavy_scan",
+    "fax",
+    "phone_photo",
+    "photocopy",
+    "folded_stained",
+    "highlighter_notes",
+)
 SUFFIXES: Mapping[str, str] = {"pdf": ".pdf", "png": ".png", "jpeg": ".jpg", "tiff": ".tiff", "html": ".html"}
 """By output. A PNG or JPEG is one page, the others hold a whole document."""
+_OWN_WEAR: Mapping[str, tuple[int, int]] = {
+    "heavy_scan": (10, 80),
+    "fax": (5, 75),
+    "phone_photo": (5, 80),
+    "photocopy": (15, 80),
+    "folded_stained": (10, 85),
+    "highlighter_notes": (10, 85),
+}
+"""Between which a condition draws its wear where none is asked for; each amount of the others is drawn alone."""
 _FILE_A_PAGE = frozenset({"png", "jpeg"})
 
 
@@ -91,6 +109,8 @@ def capture(
         return Captured((CapturedFile(SUFFIXES["pdf"], rendered.pdf),), pages, rendered.boxes, rendered.words)
     encoder = _encoder(output, document_id, lossless=condition == CLEAN)
     dial = Dial(draws.under(condition), wear)
+    if condition in _OWN_WEAR:
+        dial = dial.settled(*_OWN_WEAR[condition])
     return _taken(rendered, _device(condition, dial), dial, encoder, output)
 
 
@@ -108,12 +128,17 @@ def _encoder(output: str, document_id: str, *, lossless: bool) -> Encoder:
 
 def _device(condition: str, dial: Dial) -> Device:
     """What takes the pictures of a document; its modules, and OpenCV, are read when first wanted."""
-    from docgen_core.render.capture import clean, scan
+    from docgen_core.render.capture import clean, fax, folded, notes, photo, photocopy, scan
 
     devices: dict[str, Callable[[Dial], Device]] = {
         CLEAN: clean.Rasteriser.drawn,
         "light_scan": scan.LightScanner.drawn,
         "heavy_scan": scan.HeavyScanner.drawn,
+        "fax": fax.Fax.drawn,
+        "phone_photo": photo.Telephone.drawn,
+        "photocopy": photocopy.Photocopier.drawn,
+        "folded_stained": folded.WornSheet.drawn,
+        "highlighter_notes": notes.Desk.drawn,
     }
     return devices[condition](dial)
 

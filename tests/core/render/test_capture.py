@@ -96,7 +96,7 @@ def test_clean_is_the_file_as_printed(invoice: Rendered) -> None:
 
 
 def test_an_unknown_condition_names_those_there_are(invoice: Rendered) -> None:
-    with pytest.raises(UsageError, match="no capture condition 'soup'; there are clean, light_scan, heavy_scan"):
+    with pytest.raises(UsageError, match="no capture condition 'soup'; there are clean, light_scan, heavy_scan, "):
         capture(invoice, "soup", Draws(1), document_id="d-1")
     with pytest.raises(UsageError, match="no picture format 'gif'; there are pdf, png, jpeg, tiff"):
         capture(invoice, "clean", Draws(1), document_id="d-1", output="gif")
