@@ -29,6 +29,8 @@ INTEREST = "interest"
 """Of a line alone; no company lives on it."""
 
 _LUMP_SUM, _USER_MONTH = "LS", "MON"
+_READ_OFF = frozenset(("KWH", "MTQ", "N72", "GLL"))
+"""Units of energy and volume that a meter in the building shows; calls and bytes are counted elsewhere."""
 _DRINKS = ("2201", "2202", "2203")
 """Headings of the Harmonised System whose bottles and cans come back."""
 
@@ -179,13 +181,16 @@ def _by_volume(item: Item, ways: Ways) -> Sale:
 
 
 def _metered(item: Item, ways: Ways, draws: Draws) -> Sale:
-    """A meter's readings at the first tier's price; they go on where the last document's ended."""
+    """What was used, at the first tier's price; a meter's readings go on where the last document's ended."""
+    price = tidy(item.tiers[0]["unit_price"])
+    if item.product["unit_code"] not in _READ_OFF:
+        return replace(_plain(item, pricing=METERED), unit_price=price, discount_percent=None)
     before = Decimal(draws.integer("reading", 10 ** (_READING_DIGITS - 1), 10**_READING_DIGITS - 1))
     after = before + item.quantity
     detail = ways.jurisdiction.customs.billing.meter.format(first=ways.number(before), last=ways.number(after))
     sale = _plain(item, detail, pricing=METERED)
     basis = Basis(meter_from=before, meter_to=after)
-    return replace(sale, unit_price=tidy(item.tiers[0]["unit_price"]), discount_percent=None, basis=basis)
+    return replace(sale, unit_price=price, discount_percent=None, basis=basis)
 
 
 def _seats(item: Item, ways: Ways, draws: Draws) -> list[Sale]:

@@ -8,7 +8,7 @@ how a document is paid (conditions.py), and which tax lies on it (taxation.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import lru_cache
 
@@ -169,6 +169,7 @@ class _Draft:
         run, company, habits, draws = self.run, self.company, self.habits, self.draws
         buyer = self._buyer()
         about = self._original_date()
+        buyer = replace(buyer, treatment=buyer.treatment.on(about or self.issued))
         order = compose(self._offer(), self._setting(buyer.treatment, about or self.issued), draws)
         kind, sign, result = self._computed(order, about, buyer)
         takes_back = kind in (CREDIT_NOTE, CORRECTIVE)

@@ -8,7 +8,8 @@ wording (jurisdictions), amounts (arithmetic).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 
 from docgen_core.draws import Draws
@@ -73,6 +74,10 @@ class Treatment:
         if self.deal.category is not None:
             return self.jurisdiction.untaxed(self.deal.category)
         return self.jurisdiction.tax(product["tax_class"], self.place)
+
+    def on(self, day: date) -> Treatment:
+        """The same, as the law was on the day."""
+        return replace(self, jurisdiction=self.jurisdiction.on(day))
 
     def lists(self, product: Row) -> bool:
         """Whether the deal is about such a product."""
@@ -153,11 +158,15 @@ def _service_abroad(jurisdiction: Jurisdiction, draws: Draws) -> Deal:
 
 
 def _country(jurisdiction: Jurisdiction, draws: Draws, *, within: bool | None = None) -> str:
-    """Another country, within the Union or not; by default as trade goes."""
+    """Another country, within the Union or not; by default as trade goes. Its companies' names can be read."""
     if within is None:
         within = draws.chance("within the union", _WITHIN_THE_UNION_PER_MILLE)
     within = within and jurisdiction.european
-    others = [each for each in JURISDICTIONS.values() if each.code != jurisdiction.code]
+    others = [
+        each
+        for each in JURISDICTIONS.values()
+        if each.code != jurisdiction.code and each.script in ("Latn", jurisdiction.script)
+    ]
     both = jurisdiction.european
     fitting = [each.code for each in others if (both and each.european) == within]
     return draws.choice("country", fitting)

@@ -69,4 +69,5 @@ def test_every_name_and_place_can_be_drawn_by_the_bundled_faces(country: str) ->
     texts = _texts(dict(name_parts(language))) + list(name_parts(language)["forms"])
     texts += [text for place in places(country) for text in (place.postcode, place.city, place.region)]
     assert len("".join(texts)) > 500
-    fonts.check("".join(texts))
+    korean = ("Docgen KR",) if JURISDICTIONS[country].script == "Kore" else ()
+    fonts.check("".join(texts), (*fonts.DEFAULT_STACK, *korean))

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from docgen_core.draws import Draws
 from docgen_core.packs.invoice.arithmetic import Tax
 from docgen_core.packs.invoice.catalogue import content
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, Facts
@@ -117,3 +118,33 @@ def test_brazil_charges_iss_on_services_by_town_and_icms_on_goods_by_state() -> 
         service, goods = brazil.tax("service", place), brazil.tax("standard", place)
         assert service.label.startswith("ISS") and 2 <= service.rate <= 5
         assert goods.label.startswith("ICMS") and 17 <= goods.rate <= 22
+
+
+def test_turkish_rates_are_those_of_the_day() -> None:
+    turkiye, place = JURISDICTIONS["TR"], places("TR")[0]
+    charged = {
+        day: [turkiye.on(day).tax(name, place).rate for name in ("standard", "reduced", "food")]
+        for day in (date(2023, 7, 9), date(2023, 7, 10))
+    }
+    assert charged == {date(2023, 7, 9): [18, 8, 1], date(2023, 7, 10): [20, 10, 1]}
+
+
+def test_poles_print_split_payment_above_fifteen_thousand_and_swedes_their_approval_for_tax() -> None:
+    day, swede = date(2024, 3, 5), JURISDICTIONS["SE"]
+
+    def facts(net: int, kind: str = "invoice") -> Facts:
+        base = Decimal(net)
+        return Facts(
+            kind, day, day, day, [TaxLine(1, "S", Decimal(23), "VAT 23%", base, NOTHING, base, base * 23 / 100)]
+        )
+
+    assert JURISDICTIONS["PL"].mentions(facts(12_195)) == ()
+    assert JURISDICTIONS["PL"].mentions(facts(12_196)) == ("Mechanizm podzielonej płatności.",)
+    assert swede.mentions(facts(100)) == ("Godkänd för F-skatt.",) != swede.mentions(facts(100, "receipt"))
+
+
+def test_koreans_mostly_pay_by_the_end_of_next_month() -> None:
+    korea = JURISDICTIONS["KR"]
+    terms = {korea.terms(Draws("terms", company), date(2024, 1, 30)) for company in range(60)}
+    assert {date(2024, 2, 29)} == {each.due for each in terms if "익월" in each.text}
+    assert korea.period(date(2024, 2, 1), date(2024, 2, 29)) == "2024년 2월분"

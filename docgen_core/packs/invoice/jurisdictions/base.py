@@ -80,6 +80,8 @@ class Jurisdiction(ABC):
     house_numbers: ClassVar[tuple[int, int]] = (1, 180)
     address_form: ClassVar[tuple[str, ...]] = ("{street} {number}", "{postcode} {city}")
     """Lines of an address in the form of the country's post: `street`, `number`, and a place's columns."""
+    script: ClassVar[str] = "Latn"
+    """ISO 15924 code of what its companies' names and addresses are written in."""
     cash_step: ClassVar[Decimal | None] = None
     """What a sum paid in cash is rounded to a multiple of, where the smallest coins are gone."""
     tax_names: ClassVar[Mapping[str, str]]
@@ -109,6 +111,10 @@ class Jurisdiction(ABC):
     def speaking(self, locale: str) -> Jurisdiction:
         """The same country in another of its locales. Raises KeyError for one that it has not."""
         return self if locale == self.locale else _speaking(type(self), locale)
+
+    def on(self, day: date) -> Jurisdiction:
+        """The country as its law was on the day, where rates have changed since the first that documents have."""
+        return self
 
     @abstractmethod
     def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:

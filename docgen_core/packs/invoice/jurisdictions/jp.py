@@ -32,6 +32,7 @@ class Japan(ValueAddedTax):
 
     code = "JP"
     locales = ("ja-JP",)
+    script = "Jpan"
     rates = {"standard": ("S", Decimal(10)), "reduced": ("AA", Decimal(8))}
     tax_names = {"ja": "消費税"}
     service_abroad = "G"

@@ -29,8 +29,10 @@ class Korea(ValueAddedTax):
 
     code = "KR"
     locales = ("ko-KR",)
+    script = "Kore"
     rates = {"standard": ("S", Decimal(10)), "exempt": ("E", NOTHING)}
     tax_names = {"ko": "부가세"}
+    service_abroad = "G"
     holidays = frozenset(((1, 1), (3, 1), (5, 5), (6, 6), (8, 15), (10, 3), (10, 9), (12, 25)))
     closed = frozenset(((1, 1),))
     net_days = {30: 5, 15: 2, 7: 2, 45: 1}

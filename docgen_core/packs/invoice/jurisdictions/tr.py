@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
+from functools import cache
 
 from stdnum.tr import vkn
 
 from docgen_core.draws import Draws
 from docgen_core.packs.invoice import places, registrations
-from docgen_core.packs.invoice.jurisdictions.base import Account
+from docgen_core.packs.invoice.jurisdictions.base import Account, Jurisdiction
 from docgen_core.packs.invoice.jurisdictions.vat import ValueAddedTax
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
@@ -26,6 +28,8 @@ class Turkiye(ValueAddedTax):
         "exempt": ("E", Decimal(0)),
     }
     tax_names = {"tr": "KDV"}
+    service_abroad = "G"
+    bank_label = "Banka"
     holidays = frozenset(((1, 1), (4, 23), (5, 1), (5, 19), (7, 15), (8, 30), (10, 29)))
     closed = frozenset(((1, 1),))
     net_days = {30: 40, 60: 18, 15: 12, 45: 12, 90: 8, 7: 4, 0: 6}
@@ -34,6 +38,10 @@ class Turkiye(ValueAddedTax):
     street = "{quarter} Mah. {head} {end}"
     house_numbers = (1, 140)
     address_form = ("{street} No: {number}", "{postcode} {city} / {region}")
+
+    def on(self, day: date) -> Jurisdiction:
+        """Before 10 July 2023 the rates were 18, 8 and 1 per cent (decision 7346)."""
+        return self if day >= _RAISED else _before()
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """Quarter, street and number, often floor and door; postcode, district and province."""
@@ -58,11 +66,10 @@ class Turkiye(ValueAddedTax):
     def account(self, draws: Draws, holder: str) -> Account:
         """Bank, mostly its branch, and IBAN."""
         bank, iban, _ = super().account(draws, holder)
-        name = ("bank_name", "Banka", bank[2])
         if draws.chance("no branch", 400):
-            return (name, iban)
+            return (bank, iban)
         return (
-            name,
+            bank,
             ("bank_branch", "Şube", draws.choice("branch", places.name_parts(self.locale)["bank"]["branches"])),
             iban,
         )
@@ -72,3 +79,17 @@ def _tax_number(draws: Draws) -> str:
     """Ten digits with the check digit. No range is kept free; those in use do not begin with 000."""
     body = f"000{registrations.drawn_digits(draws, 'tax number', 6)}"
     return f"{body}{vkn.calc_check_digit(body)}"
+
+
+_RAISED = date(2023, 7, 10)
+
+
+class _Before(Turkiye):
+    """Turkish law until the rates were raised."""
+
+    rates = {**Turkiye.rates, "standard": ("S", Decimal(18)), "reduced": ("AA", Decimal(8))}
+
+
+@cache
+def _before() -> Turkiye:
+    return _Before()
