@@ -317,7 +317,8 @@ def _any_catalogue(here: Places, selection: Selection, workers: int, voice: Voic
 def _refuse_in_vain(selection: Selection, spec: CatalogueSpec) -> None:
     """A selection that the catalogue could not serve is refused before it is built."""
     from docgen_core.packs import load_pack
+    from docgen_core.runs.plan import serving
 
     pack = load_pack(spec.pack)
     companies = (pack.catalogue_rows(spec, company)["companies"] for company in range(spec.companies))
-    pack.eligible(selection, chain.from_iterable(companies))
+    serving(pack, selection, chain.from_iterable(companies))

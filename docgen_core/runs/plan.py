@@ -17,7 +17,7 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import sha256_hex
 from docgen_core.errors import BlobExists, BlobMissing, PlanConflict, RunUnknown, SelectionRefused, UsageError
 from docgen_core.packs import load_pack
-from docgen_core.packs.contract import Pack
+from docgen_core.packs.contract import Pack, Row
 from docgen_core.runs.catalogue_view import open_catalogue, refuse_missing_parts
 from docgen_core.runs.fingerprint import current_fingerprint
 from docgen_core.runs.keys import (
@@ -271,12 +271,33 @@ def eligible_companies(pack: Pack, blobs: BlobStore, spec: DocumentsSpec) -> lis
     view = open_catalogue(blobs, spec.catalogue.version, spec.catalogue.pin)
     if view.plan.spec["pack"] != spec.pack:
         raise UsageError(f"catalogue {view.version!r} was built for pack {view.plan.spec['pack']!r}, not {spec.pack!r}")
-    companies = pack.eligible(spec.selection, view.companies(spec.selection.companies))
+    companies = serving(pack, spec.selection, view.companies(spec.selection.companies))
     if not companies:
         raise SelectionRefused(
             f"no company of catalogue {view.version!r} serves the selection; ask for less, or build a larger catalogue"
         )
     return companies
+
+
+def serving(pack: Pack, selection: Selection, companies: Iterator[Row]) -> list[int]:
+    """Companies, of those in these rows, that serve the selection, in id order.
+
+    Raises `SelectionRefused`: the pack's reason, or a company that was named and is not there or
+    does not fit, or fewer than were asked for.
+    """
+    named = set(selection.company_ids)
+    if named:
+        rows = [row for row in companies if row["company_id"] in named]
+        if unknown := sorted(named - {row["company_id"] for row in rows}):
+            raise SelectionRefused(f"no company {unknown[0]} in the catalogue, or among the companies asked for")
+        companies = iter(rows)
+    fitting = pack.eligible(selection, companies)
+    if named and (unfit := sorted(named - set(fitting))):
+        raise SelectionRefused(f"company {unfit[0]} does not fit the rest of the selection; leave it out")
+    count = selection.company_count
+    if count is not None and len(fitting) < count:
+        raise SelectionRefused(f"{count} companies were asked for, and {len(fitting)} fit the rest of the selection")
+    return fitting[:count]
 
 
 def _find_run(state: StateStore, run_id: str) -> Run | None:

@@ -17,6 +17,9 @@ OUTPUTS: tuple[Output, ...] = get_args(Output)
 
 MOST_WEAR = 100
 
+AS_PRINTED = "clean"
+"""The capture condition of a document that never became paper."""
+
 _FIRST_FIELDS = ("locales", "jurisdictions", "layouts", "business_types", "conditions", "companies")
 """Always part of a spec. The fields that came after them are left out while they say nothing, so that
 a spec from before them keeps its bytes and its digest."""
@@ -64,6 +67,21 @@ class Selection(BaseModel):
     """Whether the table `words` is filled."""
     anachronism: bool = False
     """Whether documents may come from before their company, or in a form that it never used."""
+
+    @property
+    def on_paper_only(self) -> bool:
+        """Whether every document was on paper once, which some companies' never were."""
+        return not self.anachronism and not self.conditions.get(AS_PRINTED)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What of it decides the content of documents, as plain JSON.
+
+        How pages are captured does not, but for one thing: where nothing is left as it was printed,
+        companies that never sent paper send nothing.
+        """
+        told = {name: value for name, value in self.model_dump(mode="json").items() if name not in FILE_FIELDS}
+        return {**told, "on_paper_only": True} if self.on_paper_only else told
 
     @model_serializer(mode="wrap")
     def _without_what_says_nothing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from docgen_core.canonical import canonical_json, sha256_hex
-from docgen_core.runs.selection import FILE_FIELDS, CatalogueSpec, Selection
+from docgen_core.runs.selection import CatalogueSpec, Selection
 
 USUAL_UNITS = 64
 """A run is cut into about this many units, whatever its size…"""
@@ -79,7 +79,7 @@ class DocumentsSpec(_Data):
         """
         spec = self.as_json()
         del spec["documents"]
-        spec["selection"] = {name: value for name, value in spec["selection"].items() if name not in FILE_FIELDS}
+        spec["selection"] = self.selection.content
         spec["catalogue"] = {"version": self.catalogue.version, "content": self.catalogue.pin.content}
         return sha256_hex(canonical_json(spec))[:STREAM_DIGITS]
 

@@ -37,6 +37,7 @@ from docgen_core.packs.invoice.parties import Resident, customer_abroad, custome
 from docgen_core.packs.invoice.pricing import Ways
 from docgen_core.packs.invoice.reconcile import reconcile
 from docgen_core.packs.invoice.taxation import Deal, Treatment, usual_deal, wanted_deal
+from docgen_core.runs.selection import AS_PRINTED, Selection
 
 INVOICE, RECEIPT = "invoice", "receipt"
 
@@ -49,6 +50,8 @@ _CORRECTIVE_PER_MILLE = 250
 _NEGATIVE_COMPANIES_PER_MILLE = 350
 """Companies whose credit notes have amounts below zero."""
 _CREDITED_AFTER_DAYS = (4, 60)
+_TILL_LINES = 20
+"""A till lists a product once, and a shop of the catalogue has not many more."""
 
 _DIGITAL_TRADES = frozenset(("software_saas",))
 _DIGITAL_SINCE = 2012
@@ -101,14 +104,28 @@ class Company:
         """Whether it never sent paper, so that nothing of its is ever scanned."""
         return self.business_type in _DIGITAL_TRADES and self.founded_year >= _DIGITAL_SINCE
 
-    def looks(self, layouts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """By kind of document that the company sends, the layouts it may have, among `layouts` if any."""
+    def conditions(self, selection: Selection) -> dict[str, int]:
+        """The capture conditions that its documents may be in, of those wished for, with their weights."""
+        on_paper = not self.born_digital or selection.anachronism
+        wished = sorted(selection.conditions.items())
+        return {name: weight for name, weight in wished if weight and (on_paper or name == AS_PRINTED)}
+
+    def looks(self, layouts: Sequence[str], fewest_lines: int = 0) -> dict[str, tuple[str, ...]]:
+        """By kind of document that the company sends, the layouts it may have, among `layouts` if any.
+
+        With `fewest_lines`, only those that have room for so many lines of items.
+        """
         kinds = (RECEIPT, INVOICE) if self.document_kind == RECEIPT else (INVOICE,)
         fitting = {
             kind: identity.fitting_layouts(self.jurisdiction, kind, self.billing_model, self.business_type, layouts)
             for kind in kinds
         }
-        return {kind: names for kind, names in fitting.items() if names}
+        roomy = {
+            kind: tuple(name for name in names if LAYOUTS[name].most_lines >= fewest_lines)
+            for kind, names in fitting.items()
+            if kind != RECEIPT or fewest_lines <= _TILL_LINES
+        }
+        return {kind: names for kind, names in roomy.items() if names}
 
 
 @lru_cache(maxsize=4096)
@@ -118,19 +135,20 @@ def _identity(company: Company, kind: str, layouts: tuple[str, ...]) -> Identity
 
 
 @lru_cache(maxsize=4096)
-def _looks(company: Company, layouts: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
-    return company.looks(layouts)
+def _looks(company: Company, layouts: tuple[str, ...], fewest_lines: int) -> Mapping[str, tuple[str, ...]]:
+    return company.looks(layouts, fewest_lines)
 
 
 def build(run: RunView, index: int) -> Invoice:
     """Document `index` of the run. Raises `RecordRefused` when it does not reconcile."""
     draws = run.draws(index)
     company = Company.of(run.catalogue.company(draws.choice("company", run.companies)))
-    looks = _looks(company, run.selection.layouts)
+    asked = run.selection.line_items
+    looks = _looks(company, run.selection.layouts, asked[0] if asked else 0)
     kind = _kind(looks, draws)
     look = _identity(company, kind, looks[kind])
-    captured = {name: run.selection.conditions[name] for name in sorted(run.selection.conditions)}
-    invoice = _Draft(run, index, company, kind, look).invoice(draws.weighted("condition", captured))
+    captured = draws.weighted("condition", company.conditions(run.selection))
+    invoice = _Draft(run, index, company, kind, look).invoice(captured)
     reconcile(invoice)
     return invoice
 
