@@ -57,7 +57,7 @@ class LocalUnit(BaseModel):
     holds: Decimal
 
 
-_BELONGS_TO = {"sport": "service"}
+_BELONGS_TO = {"sport": "service", "sewage": "energy"}
 """Kinds of product that only some countries tax otherwise than the wider kind."""
 
 
