@@ -125,7 +125,20 @@ def generate(
         planned = _planned(here, run, documents, seed, selection, unit_size, workers, voice)
         for warning in planned.warnings:
             console.note(warning)
+        if planned.created:
+            _tell_growth(here, run)
         return drain(here, run, workers, stop, voice)
+
+
+def _tell_growth(here: Places, run: str) -> None:
+    """Say what a longer run takes over from a shorter one."""
+    from docgen_core.runs.growth import earlier_run
+    from docgen_core.runs.keys import default_prefix
+    from docgen_core.runs.manifest import read_plan
+
+    earlier = earlier_run(read_plan(here.blobs, default_prefix(run)), here.state, here.blobs)
+    if earlier is not None:
+        console.note(f"run {run!r}: its first {earlier.documents} documents are taken over from run {earlier.run_id!r}")
 
 
 def resume(

@@ -33,7 +33,10 @@ LIBRARIES = (
 
 DECIDING = (
     *("packs", "render", "canonical.py", "draws.py", "golden.py", "locales.py", "money.py"),
-    *(f"runs/{name}.py" for name in ("columns", "keys", "manifest", "selection", "shards", "source", "spec", "unit")),
+    *(
+        f"runs/{name}.py"
+        for name in ("columns", "growth", "keys", "labels", "manifest", "selection", "shards", "source", "spec", "unit")
+    ),
 )
 """Files and rooms of this package that can change a published byte."""
 

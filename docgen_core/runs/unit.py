@@ -19,6 +19,7 @@ from docgen_core.golden import CORE_TABLES
 from docgen_core.llm.batches import BatchPending
 from docgen_core.llm.items import CallRecord
 from docgen_core.packs.contract import Row, Rows
+from docgen_core.runs.growth import EarlierRun, Taken, earlier_run
 from docgen_core.runs.keys import document_key, labels_key, part_key, shard_key, usage_key
 from docgen_core.runs.labels import labels_json
 from docgen_core.runs.manifest import BlobEntry, Part, Plan, Texts, blob_entry
@@ -98,14 +99,16 @@ def open_maker(
     """The maker for the run's kind. `writing` says how language models are asked, where the run has any."""
     if RunKind(plan.kind) is RunKind.CATALOGUE:
         return CatalogueMaker(plan, blobs, Writers.open(plan, state, blobs, worker, writing))
-    return DocumentsMaker(plan, blobs, renderer)
+    return DocumentsMaker(plan, blobs, renderer, earlier_run(plan, state, blobs))
 
 
 class DocumentsMaker:
     """Units of documents: files, golden rows, boxes."""
 
-    def __init__(self, plan: Plan, blobs: BlobStore, renderer: RendererOnDemand) -> None:
-        self._plan, self._blobs, self._renderer = plan, blobs, renderer
+    def __init__(
+        self, plan: Plan, blobs: BlobStore, renderer: RendererOnDemand, earlier: EarlierRun | None = None
+    ) -> None:
+        self._plan, self._blobs, self._renderer, self._earlier = plan, blobs, renderer, earlier
         self._source = DocumentSource.open(plan, blobs)
         self._schemas = {**CORE_TABLES, **self._source.pack.tables}
 
@@ -114,7 +117,11 @@ class DocumentsMaker:
         publisher = _UnitPublisher(self._plan, self._blobs, lease.index, self._schemas)
         for index in self._plan.unit_range(lease.index):
             check()
-            self._draw(publisher, self._source.generate(index))
+            taken = self._earlier.take(index) if self._earlier else None
+            if taken is not None:
+                self._take_over(publisher, taken)
+            else:
+                self._draw(publisher, self._source.generate(index))
         check()
         return publisher.publish()
 
@@ -124,6 +131,17 @@ class DocumentsMaker:
 
     def close(self) -> None:
         """Nothing: the browser is lent."""
+
+    def _take_over(self, publisher: _UnitPublisher, taken: Taken) -> None:
+        """Publish a document that an earlier run has drawn."""
+        keys = {
+            there: publisher.put_document(taken.document_id, ending, data).key for there, ending, data in taken.files
+        }
+        for table, rows in taken.rows(self._plan.run_id, keys):
+            publisher.add(table, rows)
+        labels = taken.labels_of(self._plan.run_id, keys)
+        if labels is not None:
+            publisher.put_labels(taken.document_id, labels)
 
     def _draw(self, publisher: _UnitPublisher, document: GeneratedDocument) -> None:
         record, view = document.record, self._source.view
