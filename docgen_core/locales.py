@@ -8,6 +8,7 @@ price or quantity is printed with every digit it has. Spaces are those of the lo
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import date
 from decimal import Context, Decimal, localcontext
 from functools import lru_cache
@@ -27,6 +28,9 @@ _ENOUGH = Context(prec=60)
 _LETTER_BESIDE_DIGIT = re.compile(r"(?<=[A-Z])(?=\d)|(?<=\d)(?=[A-Z])")
 _NO_BREAK_SPACE = "\u00a0"
 """CLDR sets a currency's letters apart from the digits (KWD 1.250); Babel does not."""
+
+_THREES = re.compile(r"(?<=\d)(?=(?:\d{3})+(?!\d))")
+_APOSTROPHE = "\u2019"
 
 _NAMED_STYLES = ("short", "medium", "long", "full")
 
@@ -67,12 +71,37 @@ def _with_places(source: NumberPattern, least: int, most: int) -> NumberPattern:
 
 
 def _write(pattern: NumberPattern, value: Decimal, locale: str, currency: str | None = None) -> str:
+    apostrophe = _marks(locale).group == "'"
     with localcontext(_ENOUGH):  # Babel works in the thread's context, which rounds at 28 digits
-        return str(
+        text = str(
             pattern.apply(
-                value, locale_of(locale), currency=currency, currency_digits=False, decimal_quantization=False
+                value,
+                locale_of(locale),
+                currency=currency,
+                currency_digits=False,
+                decimal_quantization=False,
+                group_separator=not apostrophe,
             )
         )
+    return _grouped(text, _marks(locale).decimal) if apostrophe else text
+
+
+def _grouped(text: str, decimal_mark: str) -> str:
+    """The whole digits in threes, as the Swiss write them: Babel takes their apostrophes for quotation marks."""
+    whole, mark, rest = text.partition(decimal_mark)
+    return f"{_THREES.sub(_APOSTROPHE, whole)}{mark}{rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    group: str
+    decimal: str
+
+
+@lru_cache(maxsize=64)
+def _marks(locale: str) -> _Marks:
+    symbols = locale_of(locale).number_symbols["latn"]
+    return _Marks(symbols["group"], symbols["decimal"])
 
 
 def amount(value: Decimal, locale: str, places: int) -> str:

@@ -71,6 +71,8 @@ class Sale:
     pricing: str = "per_unit"
     """Billing model of the line."""
     basis: Basis = QUANTITY_AND_PRICE
+    commodity_code: str | None = None
+    """Harmonised System or services code, where it is printed."""
     with_above: LineKind | None = None
     """DEPOSIT or OVERAGE: the line belongs to the item above it."""
 
@@ -258,6 +260,7 @@ def _lines_of(sale: Sale, number: int, item: int, places: int) -> list[Line]:
         tax_amount=None,
         pricing=sale.pricing,
         basis=sale.basis,
+        commodity_code=sale.commodity_code,
     )
     return [line, *bands]
 

@@ -142,6 +142,7 @@ def _settlement(totals: Totals, situation: Situation) -> Settlement:
         cash = ways.jurisdiction.cash_step if ways.jurisdiction.in_cash(draws) else None
         return Settlement(paid_whole=True, cash_step=cash)
     kept, tip = _withholding(situation), _tip(totals, situation)
+    step = ways.jurisdiction.total_step
     if ways.model == CREDIT:
         return Settlement(withholding=kept, credit=_sum(draws.choice("credit", _CREDIT_SUMS), ways.currency))
     if _in_cash(situation):
@@ -149,8 +150,8 @@ def _settlement(totals: Totals, situation: Situation) -> Settlement:
     if not kept and draws.chance("prepaid", _PREPAID_PER_MILLE):
         share = Decimal(draws.choice("prepaid share", _PREPAID_PER_CENT))
         gross = totals.gross_total
-        return Settlement(tip=tip, prepaid=min(rounded(percent_of(gross, share), 0), gross))
-    return Settlement(withholding=kept, tip=tip)
+        return Settlement(tip=tip, cash_step=step, prepaid=min(rounded(percent_of(gross, share), 0), gross))
+    return Settlement(withholding=kept, tip=tip, cash_step=step)
 
 
 def _withholding(situation: Situation) -> Withholding | None:

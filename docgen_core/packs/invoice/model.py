@@ -153,6 +153,8 @@ class Line:
     pricing: str = "per_unit"
     """Billing model of the line."""
     basis: Basis = QUANTITY_AND_PRICE
+    commodity_code: str | None = None
+    """Harmonised System or services code, where it is printed: in exports, and in India."""
 
 
 @dataclass(frozen=True, slots=True)

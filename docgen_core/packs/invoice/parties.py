@@ -54,7 +54,8 @@ def seller(country: str, company_id: int, business_type: str, locale: str = "") 
     """The company of the catalogue with this id, named in the country's usual locale or another of its own."""
     draws = Draws("company", country, company_id)
     jurisdiction = JURISDICTIONS[country].speaking(locale or JURISDICTIONS[country].locale)
-    return _resident(jurisdiction, draws, draws.choice("place", places(country)), business_type, seller=True)
+    towns = [place for place in places(country) if jurisdiction.locale_in(place.region) == jurisdiction.locale]
+    return _resident(jurisdiction, draws, draws.choice("place", towns), business_type, seller=True)
 
 
 @lru_cache(maxsize=8192)
@@ -63,7 +64,8 @@ def buyer(country: str, region: str, number: int) -> Resident:
     draws = Draws("buyer", country, region, number)
     place = draws.choice("place", regions(country)[region])
     business_type = draws.choice("business type", _BUYER_TYPES)
-    return _resident(JURISDICTIONS[country], draws, place, business_type, seller=False)
+    jurisdiction = JURISDICTIONS[country].speaking(JURISDICTIONS[country].locale_in(region))
+    return _resident(jurisdiction, draws, place, business_type, seller=False)
 
 
 def customer_of(home: Resident, company_id: int, size_class: str, draws: Draws) -> tuple[Resident, Draws]:

@@ -28,6 +28,8 @@ VOLUME, METERED, SEATS, MILESTONE, FEES, CREDIT = (
 INTEREST = "interest"
 """Of a line alone; no company lives on it."""
 
+_EXPORT = "G"
+"""Tax category under which customs want to know what kind of goods it is."""
 _LUMP_SUM, _USER_MONTH = "LS", "MON"
 _READ_OFF = frozenset(("KWH", "MTQ", "N72", "GLL"))
 """Units of energy and volume that a meter in the building shows; calls and bytes are counted elsewhere."""
@@ -83,6 +85,7 @@ class Ways:
 
     jurisdiction: Jurisdiction
     currency: str
+    business_type: str
     model: str
     """The company's billing model."""
     habits: Draws
@@ -108,6 +111,13 @@ class Ways:
 
 def sales_of(item: Item, ways: Ways, draws: Draws) -> list[Sale]:
     """The lines that an item makes, the first of them the item itself."""
+    code = ways.jurisdiction.commodity_code(item.product, ways.business_type)
+    if code is None and item.tax.category == _EXPORT:
+        code = item.product["hs_code"]
+    return [replace(sale, commodity_code=code) for sale in _priced(item, ways, draws)]
+
+
+def _priced(item: Item, ways: Ways, draws: Draws) -> list[Sale]:
     product, model = item.product, item.product["billing_model"]
     tiered = bool(item.tiers) and model == GRADUATED
     if ways.model == MILESTONE and product["unit_code"] == _LUMP_SUM:

@@ -178,7 +178,7 @@ class _Draft:
         self.paper = paper
         self.places = minor_units(company.currency)
         self.policy: RoundingPolicy = self.jurisdiction.rounding(self.habits)
-        self.ways = Ways(self.jurisdiction, company.currency, company.billing_model, self.habits)
+        self.ways = Ways(self.jurisdiction, company.currency, company.business_type, company.billing_model, self.habits)
         self.products = run.catalogue.rows("products", company.company_id)
         self.issued = self._issue_date()
 
@@ -252,7 +252,7 @@ class _Draft:
             resident, relation = customer_of(home, company.company_id, company.size_class, draws)
             resident = numbered(resident) if deal.category == "AE" else resident
         place = home.place if deal.country is not None or not self.billed else resident.place
-        return _Buyer(resident, relation, Treatment(self.jurisdiction, place, deal))
+        return _Buyer(resident, relation, Treatment(self.jurisdiction, home.place, place, deal))
 
     def _original_date(self) -> date | None:
         """The day of the invoice that is taken back, where this document is to take one back."""

@@ -224,6 +224,7 @@ LINE_COLUMNS: tuple[Column, ...] = (
     _of(pa.int32(), "parent", "line_number of what a tier_band, deposit or overage belongs to.", optional=True),
     _of(pa.bool_(), "counted", "Whether net_amount counts towards the totals; a tier_band's does not."),
     _text("sku", "The seller's item number.", optional=True),
+    _text("commodity_code", "Harmonised System (HSN) or services (SAC) code, where it is printed.", optional=True),
     _text("description", "What was sold, as printed."),
     _text("detail", "Second line of small print.", optional=True),
     _number("quantity", Digits.NUMBER, "Quantity.", optional=True),

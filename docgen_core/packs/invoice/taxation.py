@@ -63,6 +63,8 @@ class Treatment:
     """How the lines of a document are taxed."""
 
     jurisdiction: Jurisdiction
+    home: Place
+    """The seller's."""
     place: Place
     """Where the tax is due."""
     deal: Deal = Deal()
@@ -73,7 +75,7 @@ class Treatment:
             return self.jurisdiction.abroad(JURISDICTIONS[self.deal.country], goods=is_goods(product))
         if self.deal.category is not None:
             return self.jurisdiction.untaxed(self.deal.category)
-        return self.jurisdiction.tax(product["tax_class"], self.place)
+        return self.jurisdiction.taxed(product["tax_class"], self.place, self.home)
 
     def on(self, day: date) -> Treatment:
         """The same, as the law was on the day."""

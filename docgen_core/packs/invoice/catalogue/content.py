@@ -103,6 +103,8 @@ class Language(BaseModel):
     """Language whose texts it takes, where it has none of its own: Mexican Spanish those of Spain."""
     instead: dict[str, str] = Field(default_factory=dict)
     """What it says instead of words of those texts."""
+    letters: dict[str, str] = Field(default_factory=dict)
+    """What it writes instead of letters of those texts."""
 
     def measure(self, value: str) -> str:
         """A trade code or measure in the language's form."""
@@ -111,6 +113,8 @@ class Language(BaseModel):
 
     def said(self, text: str) -> str:
         """A text with what the language says instead of some of its words."""
+        for letter, other in self.letters.items():
+            text = text.replace(letter, other)
         if not self.instead:
             return text
         longest_first = sorted(self.instead, key=len, reverse=True)

@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from docgen_core.packs.invoice.jurisdictions.ae import Emirates
+from docgen_core.packs.invoice.jurisdictions.au import Australia
 from docgen_core.packs.invoice.jurisdictions.base import Facts, Jurisdiction, Terms
 from docgen_core.packs.invoice.jurisdictions.br import Brazil
+from docgen_core.packs.invoice.jurisdictions.ca import Canada
+from docgen_core.packs.invoice.jurisdictions.ch import Switzerland
 from docgen_core.packs.invoice.jurisdictions.de import Germany
 from docgen_core.packs.invoice.jurisdictions.es import Spain
 from docgen_core.packs.invoice.jurisdictions.fr import France
 from docgen_core.packs.invoice.jurisdictions.gb import UnitedKingdom
+from docgen_core.packs.invoice.jurisdictions.ie import Ireland
+from docgen_core.packs.invoice.jurisdictions.in_ import India
 from docgen_core.packs.invoice.jurisdictions.it import Italy
 from docgen_core.packs.invoice.jurisdictions.jp import Japan
 from docgen_core.packs.invoice.jurisdictions.kr import Korea
+from docgen_core.packs.invoice.jurisdictions.kw import Kuwait
 from docgen_core.packs.invoice.jurisdictions.mx import Mexico
 from docgen_core.packs.invoice.jurisdictions.nl import Netherlands
 from docgen_core.packs.invoice.jurisdictions.pl import Poland
 from docgen_core.packs.invoice.jurisdictions.se import Sweden
 from docgen_core.packs.invoice.jurisdictions.tr import Turkiye
 from docgen_core.packs.invoice.jurisdictions.us import UnitedStates
+from docgen_core.packs.invoice.jurisdictions.za import SouthAfrica
 
 COUNTRIES: tuple[type[Jurisdiction], ...] = (
     Germany,
@@ -36,6 +44,14 @@ COUNTRIES: tuple[type[Jurisdiction], ...] = (
     Sweden,
     Turkiye,
     Korea,
+    Ireland,
+    Canada,
+    Australia,
+    SouthAfrica,
+    Emirates,
+    Kuwait,
+    India,
+    Switzerland,
 )
 
 JURISDICTIONS: Mapping[str, Jurisdiction] = MappingProxyType({country.code: country() for country in COUNTRIES})

@@ -20,6 +20,7 @@ from typing import ClassVar
 from docgen_core import locales
 from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy
+from docgen_core.packs.contract import Row
 from docgen_core.packs.invoice import places
 from docgen_core.packs.invoice.arithmetic import Tax
 from docgen_core.packs.invoice.calendar_days import MonthDay
@@ -84,6 +85,10 @@ class Jurisdiction(ABC):
     """ISO 15924 code of what its companies' names and addresses are written in."""
     cash_step: ClassVar[Decimal | None] = None
     """What a sum paid in cash is rounded to a multiple of, where the smallest coins are gone."""
+    total_step: ClassVar[Decimal | None] = None
+    """What the amount due of an invoice is rounded to a multiple of, where that is customary."""
+    speakers: ClassVar[Mapping[str, frozenset[str]]] = {}
+    """By locale, the regions whose companies write in it; the usual locale is that of all others."""
     tax_names: ClassVar[Mapping[str, str]]
     """By language, how the tax is called beside its rate: `VAT`, `USt.`, `Sales tax`."""
     european: ClassVar[bool] = False
@@ -130,6 +135,18 @@ class Jurisdiction(ABC):
     @abstractmethod
     def tax(self, tax_class: str, place: Place) -> Tax:
         """What is charged on a product of the class (of those in the catalogue's `jurisdictions.toml`) in the place."""
+
+    def taxed(self, tax_class: str, place: Place, home: Place) -> Tax:
+        """What is charged between a seller at `home` and a buyer in the place; mostly the seller's does not matter."""
+        return self.tax(tax_class, place)
+
+    def commodity_code(self, product: Row, business_type: str) -> str | None:
+        """The code of goods or services that the law wants beside each line, if it does."""
+        return None
+
+    def locale_in(self, region: str) -> str:
+        """What companies of the region write in."""
+        return next((locale for locale, regions in self.speakers.items() if region in regions), self.locales[0])
 
     def untaxed(self, category: str) -> Tax:
         """What is printed of a category that charges nothing, with its reason."""

@@ -135,6 +135,8 @@ class ItemTable:
             parts.append(_quantity(line) + (TIMES + line("unit_price") if line.given("unit_price") else NOTHING))
         if "sku" not in self._shown and line.given("sku"):
             parts.append(Markup("{} ").format(words["sku"]) + line("sku"))
+        if line.given("commodity_code"):
+            parts.append(Markup("{} ").format(words["commodity_code"]) + line("commodity_code"))
         if line.given("detail"):
             parts.append(line("detail"))
         if not self._shown & _DISCOUNTS and line.given("discount_amount"):
