@@ -29,6 +29,7 @@ def _settled(invoice, kind):
         original=Original("R-1", day),
         instalments=(Instalment(1, day, amount),),
         totals=dataclasses.replace(invoice.totals, **every),
+        lines=tuple(dataclasses.replace(line, commodity_code="848210") for line in invoice.lines),
     )
 
 
