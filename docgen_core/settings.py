@@ -7,6 +7,7 @@ started elsewhere means the same place. What does not belong here: opening any o
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import unquote
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -52,13 +53,23 @@ class Settings(BaseSettings):
 
 
 def absolute_uri(value: str) -> str:
-    """The same place with a bare path made absolute; a URI with a scheme stays as it is."""
+    """The same place with a bare path made absolute; a URI with a scheme stays as it is.
+
+    Raises `ValueError` for what is neither: the folder `duckdb:` of a URI that lacks two slashes, the user of `~user`.
+    """
     if not value.strip():
         raise ValueError("is empty; give a URI or a path")
-    if ":" in value.split("?", 1)[0].split("/", 1)[0]:
-        return value
+    if "\0" in unquote(value):
+        raise ValueError(f"{value!r} has a character that no name can have")
     path, mark, query = value.partition("?")
-    return str(Path(path).expanduser().absolute()) + mark + query
+    if "://" in path:
+        return value
+    if ":" in path.partition("/")[0]:
+        raise ValueError(f"{value!r} is no URI, which has :// in it; write ./{value} for a path")
+    try:
+        return str(Path(path).expanduser().absolute()) + mark + query
+    except RuntimeError:
+        raise ValueError(f"{value!r}: there is no user {path.partition('/')[0].removeprefix('~')!r} here") from None
 
 
 def load_settings(**flags: str | int | None) -> Settings:

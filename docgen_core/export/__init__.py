@@ -36,18 +36,19 @@ def open_sink(uri: str, client: Any = None) -> GoldenSink:
     """
     scheme, separator, place = uri.partition("://")
     if not separator:
-        scheme, place = ("duckdb" if uri.partition("?")[0].endswith(DUCKDB_SUFFIX) else "parquet"), uri
+        is_file = uri.partition("?")[0].lower().endswith(DUCKDB_SUFFIX)
+        scheme, place = ("duckdb" if is_file else "parquet"), uri
     if scheme not in SCHEMES:
         raise UsageError(
             f"sink URI {uri!r}: unknown scheme {scheme!r}; there are {', '.join(SCHEMES)}, "
             f"or a bare path (a file if it ends in {DUCKDB_SUFFIX}, else a folder of Parquet files)"
         )
-    if not place.strip("/ "):
-        raise UsageError(f"sink URI {uri!r} names no place; write duckdb:///abs/file.duckdb or parquet:///abs/dir")
     if scheme == "athena":
         return _open_athena(uri, place, client)
     if scheme == "bigquery":
         return _open_bigquery(uri, place, client)
+    if not place.strip("/ "):
+        raise UsageError(f"sink URI {uri!r} names no place; write duckdb:///abs/file.duckdb or parquet:///abs/dir")
     if scheme == "duckdb":
         return _open_duckdb(uri, place, client, bare=not separator)
     return _open_parquet(uri, place, client, bare=not separator)
@@ -57,11 +58,15 @@ def _open_parquet(uri: str, place: str, client: Any, *, bare: bool) -> GoldenSin
     from docgen_core.blobs import open_blobs
     from docgen_core.export.parquet import ParquetSink
 
-    if bare or "://" in place:
+    if "://" in place:
         return ParquetSink(open_blobs(place, client))
-    if not place.startswith("/"):
+    if "?" in place:
+        raise UsageError(
+            f"sink URI {uri!r}: a folder of Parquet files takes no parameters; a file ends in {DUCKDB_SUFFIX}"
+        )
+    if not bare and not place.startswith("/"):
         raise UsageError(f"sink URI {uri!r}: a folder is written parquet:///absolute/path, with three slashes")
-    return ParquetSink(open_blobs(f"file://{place}", client))
+    return ParquetSink(open_blobs(place if bare else unquote(place), client))
 
 
 def _open_duckdb(uri: str, place: str, client: Any, *, bare: bool) -> GoldenSink:

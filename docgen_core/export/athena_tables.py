@@ -29,6 +29,7 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import BlobMissing, StorageFailed, UsageError
 from docgen_core.export import athena_sql as sql
 from docgen_core.export.athena_calls import CLIENT_ERRORS, Warehouse, is_absent, is_changed
+from docgen_core.export.contract import odd_columns
 
 TABLES = "tables"
 """Folder of the rows: `tables/<table>/export=<export>/unit-000123.parquet`."""
@@ -213,10 +214,10 @@ class Catalogue:
         books = self._books(self.table(sql.EXPORTS))
         others = {entry.run_id for entry in books.entries if entry.table_name == table and entry.row_count}
         if others - {run_id}:
-            odd = sorted({name for name, _ in set(there) ^ set(wanted)})
+            odd = {name for name, _ in set(there) ^ set(wanted)}
             raise UsageError(
                 f"{self._warehouse.place}: table {table!r} holds rows of other columns "
-                f"({', '.join(odd) or 'in another order'}); export into another database, or withdraw the runs there"
+                f"({odd_columns(odd)}); export into another database, or withdraw the runs there"
             )
 
     def announce(self, table: str, schema: pa.Schema, run_id: str, export: str) -> None:

@@ -34,7 +34,7 @@ from docgen_core.errors import DocgenError, StorageFailed, UsageError
 from docgen_core.export import bigquery_tables as tables
 from docgen_core.export.bigquery_errors import CLIENT_ERRORS, is_absent, is_conflict, told
 from docgen_core.export.bigquery_tables import EXPORTS, TURNS, VALUES_VIEW, Held, Incoming
-from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard
+from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard, odd_columns
 from docgen_core.export.reader import read_ahead
 
 STAGED = "staging"
@@ -343,7 +343,7 @@ class BigQuerySink(GoldenSink):
             some = list(self._query(f"SELECT 1 FROM `{self._name(table.name)}` LIMIT 1"))
         if some or found.labels.get("made_by") != LABELS["made_by"]:
             raise UsageError(
-                f"{self._place}: table {table.name!r} holds rows of other columns ({', '.join(odd)}); "
+                f"{self._place}: table {table.name!r} holds rows of other columns ({odd_columns(odd)}); "
                 "export into a new dataset, or withdraw the runs in this one"
             )
         self._bigquery.delete_table(found, retry=self._retry, not_found_ok=True)

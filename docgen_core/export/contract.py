@@ -11,7 +11,7 @@ What does not belong here: where shards come from and whether they are whole (re
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,6 +20,9 @@ import pyarrow.parquet as pq
 
 BATCH_ROWS = 16 * 1024
 """Rows to a record batch: a few megabytes of the widest golden table."""
+
+LISTED_COLUMNS = 5
+"""Of those that do not fit, in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +119,10 @@ class GoldenSink(ABC):
         except BaseException:
             self.abort()
             raise
+
+
+def odd_columns(names: Collection[str]) -> str:
+    """Columns that do not fit, for a message: the first few; without any, it is their order that differs."""
+    first = sorted(names)[:LISTED_COLUMNS]
+    more = [f"and {len(names) - len(first)} more"] if len(names) > len(first) else []
+    return ", ".join([*first, *more]) or "in another order"

@@ -7,7 +7,8 @@ no longer, so that the file is free for readers between exports. A killed export
 an uncommitted transaction is not in the file when it is next opened.
 
 `docgen_exports` says what is held: a row per run and table. Only tables named there are ever deleted
-from; a table of the user's own in the same file is never touched.
+from; a table of the user's own in the same file is never touched, unless it has the name of a golden
+table and no rows.
 
 What does not belong here: a connection's configuration beyond the bounds on memory and threads.
 """
@@ -26,7 +27,7 @@ import pyarrow as pa
 import tenacity
 
 from docgen_core.errors import StorageFailed, UsageError
-from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard
+from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard, odd_columns
 
 MEMORY_MB = 96
 """DuckDB's own bound; beyond it, it writes to disk. With Python and Arrow an export stays under 400 MB."""
@@ -42,6 +43,9 @@ PEER_WAIT_SECONDS = 900.0
 EXPORTS = "docgen_exports"
 BOXES = "field_boxes"
 VALUES_VIEW = "golden_values"
+
+_NO_DATABASE = "not a valid DuckDB database file"
+"""As DuckDB says it."""
 
 Connect = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
 
@@ -196,6 +200,8 @@ class DuckDBSink(GoldenSink):
         return connection
 
     def _opened(self, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+        if self._path.is_dir():
+            raise UsageError(f"{self._path} is a folder; name a file, or a folder of Parquet files by parquet://")
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_is_held_elsewhere),
             stop=tenacity.stop_after_delay(self._wait_seconds),
@@ -213,7 +219,14 @@ class DuckDBSink(GoldenSink):
                 f"{self._path}: another export has held it for {PEER_WAIT_SECONDS / 60:.0f} minutes; "
                 "let it end or stop it, then export again"
             ) from None
+        except (duckdb.CatalogException, duckdb.BinderException) as error:
+            raise UsageError(
+                f"{self._path}: something that is no golden table has its name there ({_said(error)}); "
+                "rename it, or export into a new file"
+            ) from error
         except (duckdb.Error, OSError) as error:
+            if _NO_DATABASE in str(error):
+                raise UsageError(f"{self._path} is no DuckDB database; name another file") from error
             raise StorageFailed(f"{self._path}: {_advice(error)}") from error
 
 
@@ -278,9 +291,9 @@ def _make_table(connection: duckdb.DuckDBPyConnection, path: Path, table: str, s
     found = {name: (kind, nullable) for name, kind, nullable, _ in _columns(connection, table)}
     if found and list(found.items()) != list(declared.items()):
         if connection.execute(f"SELECT 1 FROM {_quoted(table)} LIMIT 1").fetchone():
-            odd = sorted(name for name in found.keys() | declared.keys() if found.get(name) != declared.get(name))
+            odd = [name for name in found.keys() | declared.keys() if found.get(name) != declared.get(name)]
             raise UsageError(
-                f"{path}: table {table!r} holds rows of other columns ({', '.join(odd) or 'in another order'}); "
+                f"{path}: table {table!r} holds rows of other columns ({odd_columns(odd)}); "
                 "export into a new file, or withdraw the runs in this one"
             )
         connection.execute(f"DROP TABLE {_quoted(table)}")
@@ -349,4 +362,8 @@ def _advice(error: Exception) -> str:
         return f"DuckDB's memory is used up; give the sink more, such as ?memory_mb={4 * MEMORY_MB}"
     if isinstance(error, OSError):
         return f"{error.strerror or error}; give this user the right to it, free some space, or name another file"
-    return str(error).splitlines()[0].rstrip(".!") + "; nothing was changed"
+    return f"{_said(error)}; nothing was changed"
+
+
+def _said(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".!")

@@ -33,6 +33,7 @@ from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard
 EXPORTS = "_exports"
 """Folder of the exports' manifests; the underscore keeps it out of what readers take for data."""
 FORMAT = 1
+SUFFIX = ".parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class ParquetSink(GoldenSink):
         replacement = self._replacement()
         rows = 0
         for shard in shards:
-            key = f"{_folder(table, replacement.run_id)}unit-{shard.unit:06d}.parquet"
+            key = f"{_folder(table, replacement.run_id)}unit-{shard.unit:06d}{SUFFIX}"
             with _spool_errors_told():
                 offset = replacement.spool.tell()
                 replacement.spool.write(shard.data)
@@ -123,24 +124,24 @@ class ParquetSink(GoldenSink):
         """Rows as the files' own footers count them."""
         found: dict[str, int] = {}
         for table in self._tables():
-            for info in self._blobs.iter_keys(_folder(table, run_id)):
-                with self._blobs.open(info.key) as file:
+            for key in self._files(table, run_id):
+                with self._blobs.open(key) as file, self._damage_told(key):
                     found[table] = found.get(table, 0) + pq.ParquetFile(file).metadata.num_rows
         return found
 
     def fetch(self, table: str, run_id: str, *, limit: int | None = None) -> Generator[pa.RecordBatch, None, None]:
         """The rows of the files, in key order."""
-        files = self._blobs.iter_keys(_folder(table, run_id))
         left, first = limit, True
-        for info in files:
-            file = pq.ParquetFile(pa.BufferReader(self._blobs.get(info.key)))
-            if first:
-                yield pa.RecordBatch.from_pylist([], file.schema_arrow)
-            first = False
-            for batch in file.iter_batches(BATCH_ROWS):
-                yield batch if left is None else batch.slice(0, left)
-                if left is not None and (left := left - batch.num_rows) <= 0:
-                    return
+        for key in self._files(table, run_id):
+            with self._damage_told(key):
+                file = pq.ParquetFile(pa.BufferReader(self._blobs.get(key)))
+                if first:
+                    yield pa.RecordBatch.from_pylist([], file.schema_arrow)
+                first = False
+                for batch in file.iter_batches(BATCH_ROWS):
+                    yield batch if left is None else batch.slice(0, left)
+                    if left is not None and (left := left - batch.num_rows) <= 0:
+                        return
         if first:
             raise StorageFailed(f"{self.uri} holds no table {table!r} of run {run_id!r}; export it first")
 
@@ -159,14 +160,27 @@ class ParquetSink(GoldenSink):
 
     def _delete_all_but(self, kept: set[str], run_id: str) -> None:
         for table in self._tables():
-            stale = [info.key for info in self._blobs.iter_keys(_folder(table, run_id))]
-            for key in stale:
+            for key in list(self._files(table, run_id)):
                 if key not in kept:
                     self._blobs.delete(key)
 
     def _tables(self) -> list[str]:
-        """Folders of tables; that of the manifests holds none, and no folder of a run."""
-        return [folder.rstrip("/") for folder in self._blobs.iter_prefixes()]
+        """Folders that may be tables'; that of the manifests holds no folder of a run."""
+        names = (folder.rstrip("/") for folder in self._blobs.iter_prefixes())
+        return [name for name in names if name.isidentifier()]
+
+    def _files(self, table: str, run_id: str) -> Iterator[str]:
+        """Keys of what a reader of the run's folder meets; any other file there is somebody's own."""
+        return (info.key for info in self._blobs.iter_keys(_folder(table, run_id)) if info.key.endswith(SUFFIX))
+
+    @contextmanager
+    def _damage_told(self, key: str) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            raise StorageFailed(
+                f"{self.uri}: {key} cannot be read as Parquet; export its run again, which replaces or removes it"
+            ) from error
 
 
 def _folder(table: str, run_id: str) -> str:

@@ -126,11 +126,19 @@ def test_a_command_that_is_none(docgen: Any, words: str) -> None:
     ("variable", "value", "reason"),
     [
         ("DOCGEN_STATE", "", "'state' (--state or DOCGEN_STATE): is empty"),
+        (
+            "DOCGEN_SINK",
+            "duckdb:/tmp/golden.duckdb",
+            "is no URI, which has :// in it; write ./duckdb:/tmp/golden.duckdb",
+        ),
+        ("DOCGEN_SINK", ":memory:", "is no URI"),
+        ("DOCGEN_SINK", "~nobody-here/golden.duckdb", "there is no user 'nobody-here' here"),
+        ("DOCGEN_SINK", "duckdb:///tmp/a%00b.duckdb", "has a character that no name can have"),
         ("DOCGEN_BLOBS", " ", "'blobs' (--blobs or DOCGEN_BLOBS): is empty"),
         ("DOCGEN_COMPANIES", "several", "DOCGEN_COMPANIES"),
         ("DOCGEN_RANGE_WIDTH", "0", "DOCGEN_RANGE_WIDTH"),
     ],
 )
 def test_a_variable_that_cannot_be(docgen: Any, variable: str, value: str, reason: str) -> None:
-    refused = docgen("status", **{variable: value})
+    refused = docgen("export", "r1", **{variable: value})
     assert refused.code == 2 and reason in refused.complaint

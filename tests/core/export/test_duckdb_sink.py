@@ -42,6 +42,11 @@ def ask(file: Path, sql: str) -> list[tuple[object, ...]]:
         return connection.execute(sql).fetchall()
 
 
+def sql(file: Path, statements: str) -> None:
+    with duckdb.connect(str(file)) as connection:
+        connection.execute(statements)
+
+
 def test_columns_have_their_declared_types_and_descriptions(blobs: BlobStore, file: Path) -> None:
     seal(blobs, "r1", orders_and_notes("r1", units=1))
     export("r1", blobs, file)
@@ -262,15 +267,21 @@ def test_the_file_is_free_between_exports(blobs: BlobStore, file: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda file: file.write_bytes(b"not a database " * 1000), "not a valid DuckDB database file"),
-        (lambda file: file.mkdir(), "Is a directory"),
+        (lambda file: file.write_bytes(b"not a database " * 1000), "is no DuckDB database; name another file"),
+        (lambda file: file.mkdir(), "is a folder; name a file"),
+        (lambda file: sql(file, "CREATE VIEW orders AS SELECT 1 AS x WHERE false"), "rename it, or export into a new"),
+        (lambda file: sql(file, "CREATE TABLE docgen_exports (x INT)"), "rename it, or export into a new file"),
+        (
+            lambda file: sql(file, "CREATE TABLE golden_values (x INT); CREATE TABLE field_boxes AS SELECT 1"),
+            "rename it",
+        ),
         (lambda file: Path(f"{file}.lock").mkdir(), "give this user the right to it"),
     ],
 )
-def test_what_is_no_database_is_told_in_a_line(blobs: BlobStore, file: Path, make: object, named: str) -> None:
+def test_what_tables_cannot_go_into_is_told_in_a_line(blobs: BlobStore, file: Path, make: object, named: str) -> None:
     seal(blobs, "r1", orders_and_notes("r1"))
     make(file)  # type: ignore[operator]
-    with pytest.raises(StorageFailed) as caught:
+    with pytest.raises(StorageFailed if "right" in named else UsageError) as caught:
         export("r1", blobs, file)
     assert named in str(caught.value)
     assert str(file) in str(caught.value)

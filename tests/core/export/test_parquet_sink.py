@@ -75,6 +75,28 @@ def test_case_21_files_that_no_longer_belong_go(blobs: BlobStore, tmp_path: Path
     assert {name for name in after if after[name] != before[name]} == {"_exports/r1.json"}
 
 
+def test_strangers_files_are_left_alone_and_a_broken_one_is_named_and_mended(blobs: BlobStore, tmp_path: Path) -> None:
+    seal(blobs, "r1", orders_and_notes("r1"))
+    export("r1", blobs, tmp_path)
+    sound, run = digests(tmp_path), tmp_path / "orders" / "run_id=r1"
+    strangers = [run / "read me\n.txt", tmp_path / "my\nfolder" / "x"]
+    for stranger in strangers:
+        stranger.parent.mkdir(exist_ok=True)
+        stranger.write_text("somebody's")
+    with closing(open_sink(str(tmp_path))) as sink:
+        assert sink.counts("r1") == {"notes": 0, "orders": 2}
+        for broken in (run / "unit-000001.parquet", run / "unit-000001 (copy).parquet"):
+            broken.write_bytes(b"PAR1 cut short")
+            for ask in (lambda: sink.counts("r1"), lambda: list(sink.fetch("orders", "r1"))):
+                with pytest.raises(StorageFailed, match=r"unit-000001.*export its run again"):
+                    ask()
+            export_run("r1", blobs=blobs, sink=sink)
+        for stranger in strangers:
+            assert stranger.read_text() == "somebody's"
+            stranger.unlink()
+    assert digests(tmp_path) == sound
+
+
 def test_a_removed_run_leaves_no_file(blobs: BlobStore, tmp_path: Path) -> None:
     seal(blobs, "r1", orders_and_notes("r1"))
     export("r1", blobs, tmp_path / "out")
