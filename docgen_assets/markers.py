@@ -13,7 +13,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
 
 BUCKETS = 256
 """With ten thousand runs a new marker means looking at about forty."""
@@ -32,9 +34,11 @@ _NOTHING = "-" * _FINGERPRINT
 class Walk:
     """What earlier ticks knew of one window."""
 
-    marks: list[str] = field(default_factory=lambda: [_NOTHING] * BUCKETS)
+    marks: Annotated[list[str], Field(min_length=BUCKETS, max_length=BUCKETS)] = field(
+        default_factory=lambda: [_NOTHING] * BUCKETS
+    )
     """Fingerprint of each bucket when it was last walked to its end."""
-    bucket: int = 0
+    bucket: Annotated[int, Field(ge=0, lt=BUCKETS)] = 0
     """Where the walk stands…"""
     after: str = ""
     """…within it, behind this run; empty between two buckets."""
@@ -103,12 +107,11 @@ class Sweep:
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Sweep:
         """The sweep as it was kept. Raises `LookupError`, `TypeError` or `ValueError` for anything else."""
-        windows = {
-            start: Walk(**{**walk, "marks": walk["marks"].split(" ")}) for start, walk in content["windows"].items()
-        }
-        if any(len(walk.marks) != BUCKETS for walk in windows.values()) or not {"", content["at"]} <= windows.keys():
+        windows = {start: {**walk, "marks": walk["marks"].split(" ")} for start, walk in content["windows"].items()}
+        sweep = TypeAdapter(cls).validate_python({**content, "windows": windows})
+        if not {"", sweep.at} <= windows.keys():
             raise ValueError("no sweep")
-        return cls(windows, content["at"])
+        return sweep
 
 
 def _bucket(run_id: str) -> int:

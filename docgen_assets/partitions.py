@@ -59,3 +59,8 @@ ROSTER = CatalogueSpec(companies=SETTINGS.companies, products=SETTINGS.products,
 """The catalogue that the ranges are cut from."""
 
 company_ranges = dg.StaticPartitionsDefinition([each.key for each in _ranges(ROSTER)])
+
+
+def named_range(run_id: str) -> str | None:
+    """The partition key that a run's name ends in, as `Corpus.run_id` gives it."""
+    return next((key for key in company_ranges.get_partition_keys() if run_id.endswith(f"-{key}")), None)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter, ValidationError
+
 from docgen_core.state.contract import RunKind, RunState, UnitState
 
 if TYPE_CHECKING:
@@ -98,10 +100,8 @@ class Watch:
     def load(cls, text: str | None) -> Watch:
         """The watch as it was dumped; a fresh one for none, or for that of another version."""
         try:
-            content = json.loads(text or "{}")
-            seen = {name: (Trouble(**trouble), float(since)) for name, (trouble, since) in content["seen"].items()}
-            return cls(**{**content, "seen": seen})
-        except (ValueError, LookupError, TypeError, AttributeError):
+            return TypeAdapter(cls).validate_json(text or "{}")
+        except ValidationError:
             # What stands still will be seen to stand still once more.
             return cls()
 

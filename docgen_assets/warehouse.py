@@ -62,8 +62,9 @@ CREATE OR REPLACE TEMP MACRO share_rest(amount, part, total) AS
 def opened_sink(uri: str) -> Iterator[GoldenSink]:
     """The core's sink, with the clients of Dagster's resources."""
     from docgen_core.export import open_sink
+    from docgen_core.settings import load_settings
 
-    with closing(open_sink(uri)) as known:
+    with closing(open_sink(load_settings(sink=uri).sink)) as known:
         place = known.uri
     with sink_client(place) as client, closing(open_sink(place, client)) as sink:
         yield sink

@@ -15,7 +15,7 @@ from docgen_assets.defs.exports import WRITER_POOL, export_catalogue_tables
 from docgen_assets.drain import Pool, drain, insist, refuse_closed, watch
 from docgen_assets.failures import said_plainly
 from docgen_assets.fleet import Workers, open_fleet, work_command
-from docgen_assets.partitions import company_ranges
+from docgen_assets.partitions import named_range
 from docgen_assets.resources import Stores
 from docgen_assets.warehouse import opened_sink
 from docgen_core.errors import UsageError
@@ -68,8 +68,10 @@ class OnRun(Workers):
 def export_one_run(context: dg.OpExecutionContext, config: OneRun, stores: Stores) -> None:
     """Export one run, whichever it is."""
     from docgen_core.export import export_run
+    from docgen_core.runs.manifest import refuse_unknown
 
     with said_plainly(), stores.opened() as here, opened_sink(stores.sink) as sink:
+        refuse_unknown(here.blobs, here.state, config.run_id)
         report = export_run(config.run_id, blobs=here.blobs, sink=sink)
     context.add_output_metadata(
         {"docgen run": config.run_id, ROOT: report.root_sha256, "dagster/uri": stores.sink}
@@ -90,15 +92,13 @@ def export_run() -> None:
 )
 def remove_one_run(context: dg.OpExecutionContext, config: OneRun, stores: Stores) -> None:
     """Remove one withdrawn run's rows, and say so of each table that showed them."""
-    from docgen_core.errors import RunUnknown
-    from docgen_core.runs.keys import check_name, withdrawn_key
-    from docgen_core.runs.manifest import is_published
+    from docgen_core.runs.keys import withdrawn_key
+    from docgen_core.runs.manifest import refuse_unknown
 
+    run_id = config.run_id
     with said_plainly(), stores.opened() as here, opened_sink(stores.sink) as sink:
-        run_id = check_name(config.run_id, "run id")
+        refuse_unknown(here.blobs, here.state, run_id)
         if not here.blobs.exists(withdrawn_key(run_id)):
-            if not is_published(here.blobs, run_id):
-                raise RunUnknown(run_id)
             raise UsageError(f"run {run_id!r} is not withdrawn, and its rows stay: `docgen withdraw {run_id}` first")
         held = sink.counts(run_id)
         sink.remove(run_id)
@@ -113,7 +113,7 @@ def remove_one_run(context: dg.OpExecutionContext, config: OneRun, stores: Store
 
 def _shown_with(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[str, str | None]]:
     """Tables, and the partition of each, whose latest materialisation was made from the run."""
-    key = next((key for key in company_ranges.get_partition_keys() if run_id.endswith(f"-{key}")), None)
+    key = named_range(run_id)
     tables = CATALOGUE_TABLES if run_id.startswith(CATALOGUE_RUN) else TABLES if key else ()
     for table in tables:
         wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey(table), asset_partitions=[key] if key else None)

@@ -13,11 +13,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Self
 
 import dagster as dg
+from pydantic import TypeAdapter
 
 from docgen_assets.defs.common import ROOT, TABLES
 from docgen_assets.defs.jobs import export_catalogue, export_ranges, export_run, remove_run, resume_run
 from docgen_assets.markers import Sweep
-from docgen_assets.partitions import CompanyRange, company_ranges
+from docgen_assets.partitions import CompanyRange, named_range
 from docgen_assets.ration import RationedBlobs, RationUsedUp
 from docgen_assets.resources import Stores
 from docgen_core.errors import DocgenError
@@ -44,7 +45,7 @@ WATCHED_RUNS = 20
 """Unfinished runs looked at a tick; the next tick goes on behind them."""
 
 _PAST_EXPORTS = 100
-"""Earlier materialisations of a range that are searched for a root."""
+"""Earlier materialisations of a table that are searched for a root."""
 
 _RETRIED = {"dagster/max_retries": "5"}
 """An export may meet a sink that somebody has open: the daemon launches it again."""
@@ -82,7 +83,7 @@ class Cursor:
         """The cursor as it was dumped; a fresh one for none, or for that of another version."""
         try:
             content = json.loads(text or "{}")
-            return cls(**{**content, "markers": Sweep.of(content["markers"])})
+            return TypeAdapter(cls).validate_python({**content, "markers": Sweep.of(content["markers"])})
         except (ValueError, LookupError, TypeError, AttributeError):
             # Nothing is lost with a cursor: run keys keep anything from being asked for twice.
             return cls()
@@ -202,7 +203,8 @@ def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg
             run_config={"ops": {"export_one_run": {"config": {"run_id": run_id}}}},
             tags={"docgen/run": run_id, **_RETRIED},
         )
-    if _is_exported(instance, companies, digest):
+    here = dg.AssetRecordsFilter(asset_key=dg.AssetKey(_LAST_TABLE), asset_partitions=[companies.key])
+    if _is_exported(instance, here, digest):
         return None
     if _is_worked_on(instance, companies):
         return Wait.WAIT
@@ -217,9 +219,7 @@ def _answer(instance: dg.DagsterInstance, run_id: str, blobs: "BlobStore") -> dg
 
 def _for_catalogue(instance: dg.DagsterInstance, run_id: str, run_key: str, digest: str) -> dg.RunRequest | None:
     """The export of a sealed catalogue, unless its tables were made from this root before."""
-    found = instance.fetch_materializations(dg.AssetKey("companies"), limit=_PAST_EXPORTS)
-    known = (record.asset_materialization for record in found.records)
-    if any(each is not None and ROOT in each.metadata and each.metadata[ROOT].value == digest for each in known):
+    if _is_exported(instance, dg.AssetRecordsFilter(asset_key=dg.AssetKey("companies")), digest):
         return None
     version = run_id.removeprefix(CATALOGUE_RUN)
     return dg.RunRequest(
@@ -235,7 +235,7 @@ def _range_of(run_id: str, blobs: "BlobStore") -> CompanyRange | None:
     from docgen_core.runs.keys import default_prefix
     from docgen_core.runs.manifest import read_plan
 
-    key = next((key for key in company_ranges.get_partition_keys() if run_id.endswith(f"-{key}")), None)
+    key = named_range(run_id)
     if key is None or not blobs.exists(f"{default_prefix(run_id)}/plan.json"):
         return None
     companies = CompanyRange.of(key)
@@ -243,12 +243,9 @@ def _range_of(run_id: str, blobs: "BlobStore") -> CompanyRange | None:
     return companies if drawn_from == (companies.first, companies.last) else None
 
 
-def _is_exported(instance: dg.DagsterInstance, companies: CompanyRange, digest: str) -> bool:
-    """Whether the range's tables were materialised from this root before, by whomever."""
-    found = instance.fetch_materializations(
-        dg.AssetRecordsFilter(asset_key=dg.AssetKey(_LAST_TABLE), asset_partitions=[companies.key]),
-        limit=_PAST_EXPORTS,
-    )
+def _is_exported(instance: dg.DagsterInstance, table: dg.AssetRecordsFilter, digest: str) -> bool:
+    """Whether the table was materialised from this root before, by whomever."""
+    found = instance.fetch_materializations(table, limit=_PAST_EXPORTS)
     known = (record.asset_materialization for record in found.records)
     return any(each is not None and ROOT in each.metadata and each.metadata[ROOT].value == digest for each in known)
 

@@ -16,7 +16,6 @@ from docgen_core.cli.options import (
     Sink,
     State,
     places,
-    refuse_unknown,
     run_named,
 )
 from docgen_core.errors import UsageError
@@ -102,11 +101,12 @@ def withdraw(run: RunId, state: State = None, blobs: Blobs = None, sink: Sink = 
 def export(run: RunId, sink: Sink = None, as_json: AsJson = False, state: State = None, blobs: Blobs = None) -> int:
     """Load a sealed run's golden tables into a sink. Exporting again replaces, it never doubles."""
     from docgen_core.export import export_run, open_sink
+    from docgen_core.runs.manifest import refuse_unknown
     from docgen_core.settings import load_settings
 
     uri = load_settings(sink=sink).sink
     with places(state, blobs) as here, closing(open_sink(uri)) as target:
-        refuse_unknown(here, run)
+        refuse_unknown(here.blobs, here.state, run)
         report = export_run(run, blobs=here.blobs, sink=target)
     if as_json or not console.at_terminal():
         console.result({"run": run, "sink": uri, "rows": dict(report.rows), "leftovers": report.leftovers})

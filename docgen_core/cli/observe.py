@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.options import AsJson, Blobs, RunId, RunOrVersion, State, places, refuse_unknown, run_named
+from docgen_core.cli.options import AsJson, Blobs, RunId, RunOrVersion, State, places, run_named
 from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -164,8 +164,10 @@ def show(
     blobs: Blobs = None,
 ) -> int:
     """A document's golden rows, read from the sealed shards of its unit."""
+    from docgen_core.runs.manifest import refuse_unknown
+
     with places(state, blobs) as here:
-        refuse_unknown(here, run)
+        refuse_unknown(here.blobs, here.state, run)
         if pictures is not None:
             _make_folder(pictures)
         document_id, opened = _opened_at(here.blobs, run, document)

@@ -253,11 +253,3 @@ def run_named(here: Places, name: str) -> str:
         with suppress(RunUnknown):
             return here.state.run(run_id).run_id
     raise RunUnknown(name)
-
-
-def refuse_unknown(here: Places, run: str) -> None:
-    """Raise `RunUnknown` for a run that neither store knows: to finish it would be wrong advice."""
-    from docgen_core.runs.manifest import is_published
-
-    if not is_published(here.blobs, run):
-        here.state.run(run)

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.canonical import canonical_json, sha256_hex
 from docgen_core.errors import BlobMissing, Damage, RunIncomplete, RunWithdrawn, UsageError
-from docgen_core.runs.keys import default_prefix, plan_key, root_key, run_id_at, sealed_key, withdrawn_key
+from docgen_core.runs.keys import check_name, default_prefix, plan_key, root_key, run_id_at, sealed_key, withdrawn_key
 from docgen_core.runs.spec import CatalogueRunSpec, DocumentsSpec
-from docgen_core.state.contract import RunKind, RunMarker
+from docgen_core.state.contract import RunKind, RunMarker, StateStore
 
 FORMAT = 1
 """Format number of everything published here. A reader refuses any other."""
@@ -262,6 +262,12 @@ def is_published(blobs: BlobStore, run_id: str) -> bool:
     """Whether the blobs know the run, by its plan, its marker or its tombstone."""
     known = (plan_key(default_prefix(run_id)), sealed_key(run_id), withdrawn_key(run_id))
     return any(blobs.exists(key) for key in known)
+
+
+def refuse_unknown(blobs: BlobStore, state: StateStore, run_id: str) -> None:
+    """Raise `RunUnknown` for a run that neither store knows: to finish it would be wrong advice."""
+    if not is_published(blobs, check_name(run_id, "run id")):
+        state.run(run_id)
 
 
 def refuse_withdrawn(blobs: BlobStore, run_id: str) -> None:

@@ -18,7 +18,16 @@ from docgen_core.canonical import sha256_hex
 from docgen_core.errors import BlobMissing, Damage, RunIncomplete, RunUnknown
 from docgen_core.runs.contents import check_unit_contents
 from docgen_core.runs.finalise import finished_units, part_entry
-from docgen_core.runs.keys import default_prefix, is_attempt, is_usage, plan_key, root_key, sealed_key, unit_of
+from docgen_core.runs.keys import (
+    check_name,
+    default_prefix,
+    is_attempt,
+    is_usage,
+    plan_key,
+    root_key,
+    sealed_key,
+    unit_of,
+)
 from docgen_core.runs.manifest import (
     Part,
     PartEntry,
@@ -114,7 +123,7 @@ def verify_run(
     these are judged, and the run need not be sealed. Raises `RunUnknown`, `RunWithdrawn`, and
     `RunIncomplete` for a run that was never sealed, or units that are not DONE.
     """
-    refuse_withdrawn(blobs, run_id)
+    refuse_withdrawn(blobs, check_name(run_id, "run id"))
     run = _known_run(run_id, state)
     where = run.marker.prefix if run else default_prefix(run_id)
     if run is None and not blobs.exists(sealed_key(run_id)) and not blobs.exists(plan_key(where)):

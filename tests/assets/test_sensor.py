@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,21 @@ def launch(location: Location, request: dg.RunRequest) -> dg.ExecuteInProcessRes
         partition_key=request.partition_key,
         tags={**request.tags, "dagster/run_key": request.run_key or ""},
     )
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [("bucket", 99_999), ("bucket", "x"), ("marks", "x"), ("unfinished_after", 5), ("drained", 5), ("drained", [5])],
+)
+def test_a_cursor_that_somebody_mangled_is_begun_anew(defs: dg.Definitions, place: str, value: object):
+    from docgen_assets.defs.sensors import Cursor
+
+    mangled = json.loads(Cursor(drained=["r1"]).dump())
+    assert Cursor.load(json.dumps(mangled)) != Cursor(), "as it was dumped, it is taken"
+    (mangled["markers"]["windows"][""] if place in ("bucket", "marks") else mangled)[place] = value
+    assert Cursor.load(json.dumps(mangled)) == Cursor()
+    for text in (None, "", "null", "[]", "no JSON", "{}"):
+        assert Cursor.load(text) == Cursor()
 
 
 def test_what_dagster_exported_itself_is_not_asked_for(made: Location):

@@ -159,6 +159,17 @@ def test_a_look_at_some_runs_forgets_no_other_and_the_cursor_stays_bounded():
     assert Watch.load('{"of": "another version"}') == Watch()
 
 
+@pytest.mark.parametrize(
+    "text", [None, "", "null", "[]", "no JSON", '{"after":5}', '{"told":5}', '{"seen":{"r1":[{},1]}}']
+)
+def test_a_cursor_that_somebody_mangled_is_begun_anew(text: str | None):
+    from docgen_assets.stuck import Trouble, Watch
+
+    kept = Watch(after="r3", seen={"r1": (Trouble("r1", "it is paused", "resume it"), 7.0)}, told=["r1"])
+    assert Watch.load(kept.dump()) == kept
+    assert Watch.load(text) == Watch()
+
+
 def test_the_sensor_reports_a_stuck_run_at_the_check_once_and_that_it_is_well_again(
     planned: Location, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
