@@ -105,7 +105,9 @@ def customs(locale: str) -> Customs:
     general, billing = _read("customs", language), _read("billing", language)
     if general is None or billing is None:
         raise KeyError(locale)
-    return Customs.model_validate({**_over(general, _read("customs", locale) or {}), "billing": billing})
+    return Customs.model_validate(
+        {**_over(general, _read("customs", locale) or {}), "billing": {**billing, **(_read("billing", locale) or {})}}
+    )
 
 
 def _read(folder: str, name: str) -> dict[str, Any] | None:

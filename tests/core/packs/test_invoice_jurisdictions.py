@@ -27,10 +27,8 @@ def groceries_in(name: str) -> Tax:
     return JURISDICTIONS["US"].tax(tax_class, town(name))
 
 
-def mentions_of(country: str, tax: Tax) -> tuple[str, ...]:
-    line = TaxLine(
-        1, tax.category, tax.rate, tax.label, Decimal(1), NOTHING, Decimal(1), tax.rate / 100, reason=tax.reason
-    )
+def mentions_of(country: str, tax: Tax, base: Decimal = Decimal(1)) -> tuple[str, ...]:
+    line = TaxLine(1, tax.category, tax.rate, tax.label, base, NOTHING, base, tax.rate / 100, reason=tax.reason)
     day = date(2024, 3, 5)
     return JURISDICTIONS[country].mentions(Facts("invoice", day, day, day, [line]))
 
@@ -148,3 +146,17 @@ def test_koreans_mostly_pay_by_the_end_of_next_month() -> None:
     terms = {korea.terms(Draws("terms", company), date(2024, 1, 30)) for company in range(60)}
     assert {date(2024, 2, 29)} == {each.due for each in terms if "익월" in each.text}
     assert korea.period(date(2024, 2, 1), date(2024, 2, 29)) == "2024년 2월분"
+
+
+def test_italian_exempt_sums_bear_the_stamp_duty_above_its_threshold() -> None:
+    exempt = JURISDICTIONS["IT"].untaxed("E")
+    assert "Imposta di bollo" not in " ".join(mentions_of("IT", exempt, Decimal("77.47")))
+    assert "Imposta di bollo" in " ".join(mentions_of("IT", exempt, Decimal("77.48")))
+    charged = JURISDICTIONS["IT"].tax("standard", places("IT")[0])
+    assert "Imposta di bollo" not in " ".join(mentions_of("IT", charged, Decimal(100)))
+
+
+def test_french_invoices_say_what_a_late_payer_owes() -> None:
+    charged = JURISDICTIONS["FR"].tax("intermediate", places("FR")[0])
+    assert (charged.category, charged.label.replace("\u202f", " ").replace("\u00a0", " ")) == ("AA", "TVA 10 %")
+    assert "40 €" in mentions_of("FR", charged)[-1]

@@ -27,6 +27,10 @@ _COURTESY_COPY = (
     "Copia di cortesia: la fattura elettronica è trasmessa tramite il Sistema di Interscambio (art. 1 D.Lgs. 127/2015)."
 )
 
+_STAMPED_ABOVE = Decimal("77.47")
+"""Exempt sums above it bear a stamp duty of two euros, which the seller pays."""
+_STAMP = "Imposta di bollo assolta in modo virtuale (D.M. 17 giugno 2014)."
+
 
 class Italy(ValueAddedTax):
     """Italian law and customs."""
@@ -77,9 +81,12 @@ class Italy(ValueAddedTax):
         return Terms(draws.choice("terms", wordings), month_end(issued + timedelta(days=days)))
 
     def mentions(self, facts: Facts) -> tuple[str, ...]:
-        """Why something is not taxed, and what this paper is."""
+        """Why something is not taxed, the stamp duty on what is exempt, and what this paper is."""
         reasons = super().mentions(facts)
-        return reasons if facts.kind == "receipt" else (*reasons, _COURTESY_COPY)
+        if facts.kind == "receipt":
+            return reasons
+        exempt = sum(line.base for line in facts.tax_lines if line.category == "E")
+        return (*reasons, *((_STAMP,) if exempt > _STAMPED_ABOVE else ()), _COURTESY_COPY)
 
 
 def _vat_number(draws: Draws, office: str) -> str:

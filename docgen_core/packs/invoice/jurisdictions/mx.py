@@ -18,9 +18,10 @@ _BORDER_RATE = Decimal(8)
 _NO_INTERIOR_PER_MILLE = 620
 
 _CFDI = (
-    "Régimen fiscal: 601 General de Ley Personas Morales. Uso del CFDI: G03 Gastos en general. "
+    "Régimen fiscal: 601 General de Ley Personas Morales. Uso del CFDI: {use}. "
     "Forma de pago: 03 Transferencia electrónica de fondos."
 )
+_EXPENSES, _RETURNS = "G03 Gastos en general", "G02 Devoluciones, descuentos o bonificaciones"
 
 
 class Mexico(ValueAddedTax):
@@ -74,7 +75,9 @@ class Mexico(ValueAddedTax):
     def mentions(self, facts: Facts) -> tuple[str, ...]:
         """Why something is not taxed, and the keys that the tax authority's catalogues give the document."""
         reasons = super().mentions(facts)
-        return reasons if facts.kind == "receipt" else (*reasons, _CFDI)
+        if facts.kind == "receipt":
+            return reasons
+        return (*reasons, _CFDI.format(use=_RETURNS if facts.kind == "credit_note" else _EXPENSES))
 
 
 _RFC_CONSONANTS = "BCDFGHJKLMNPQRSTVXZ"
