@@ -23,8 +23,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@deploy/venv.sh "$(PYTHON)" "$(VENV)" "$(UV_VERSION)"
 	@touch $@
 
-demo: $(STAMP) ## From nothing to invoices, their golden set in DuckDB, and the Dagster runs that made them
-	@deploy/system.sh chromium
+demo: $(STAMP) ## From nothing to invoices, their golden set in DuckDB, the Dagster runs that made them, and a scored extractor
+	@deploy/system.sh chromium poppler
 	@$(BIN)/python deploy/demo.py
 
 ui: $(STAMP) ## The Dagster UI on http://127.0.0.1:3000

@@ -1,7 +1,7 @@
 """`make demo`: two company ranges from nothing to queryable tables, through Dagster.
 
 Everything is made by the code location's own assets and checked by the product's own commands; the
-demo only chooses the ranges, waits, and says where things are. With `--prepare` it only gives
+demo only chooses the ranges, waits, says where things are, and scores a simple extractor on them. With `--prepare` it only gives
 Dagster its instance folder (`make ui`).
 """
 
@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from contextlib import closing
@@ -60,7 +61,8 @@ def main() -> int:
             console.print(f"verified: {verification.summary}", soft_wrap=True)
             if not verification.ok:
                 return 1
-    _tell(settings)
+        _tell(settings)
+        _score(blobs)
     return 0
 
 
@@ -172,6 +174,31 @@ def _tell(settings: Settings) -> None:
     console.print("[bold]Look[/bold]")
     console.print(f"  .venv/bin/docgen show {RUNS[0]} 3 --boxes --pictures pages/")
     console.print("  make ui    the Dagster UI that made them, on http://127.0.0.1:3000")
+
+
+def _score(blobs: BlobStore) -> None:
+    """Score a deliberately simple extractor (extractor.py) on the first range."""
+    from extractor import extract
+
+    from docgen_core import golden
+    from docgen_core.cli.score import tell
+    from docgen_core.score import score_run
+
+    if shutil.which("pdftotext") is None:
+        console.print("No pdftotext here: the simple extractor that would be scored reads with it.")
+        return
+    run = RUNS[0]
+    keys = golden.open(run, blobs).table("documents").to_arrow().column("key").to_pylist()
+    predictions = Path(os.environ["DAGSTER_HOME"]) / f"predictions-{run}.jsonl"
+    with tempfile.TemporaryDirectory() as folder, predictions.open("w", encoding="utf-8") as out:
+        for key in keys:
+            path = Path(folder) / Path(key).name
+            path.write_bytes(blobs.get(key))
+            out.write(json.dumps(extract(path), ensure_ascii=False) + "\n")
+    console.print()
+    console.print(f"[bold]Score[/bold]  pdftotext and a few rules (deploy/extractor.py) on {run}", soft_wrap=True)
+    tell(score_run(run, [predictions], blobs=blobs))
+    console.print(f"  .venv/bin/docgen score {run} {os.path.relpath(predictions)} --html scores.html", soft_wrap=True)
 
 
 def _rate() -> float | None:

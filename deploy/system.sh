@@ -26,9 +26,9 @@ chromium() {
 
 poppler() {
   command -v pdftotext >/dev/null && return
-  echo "No pdftotext here (the tests' outside witness); fetching it …"
+  echo "No pdftotext here (the demo's extractor, the tests' outside witness); fetching it …"
   distribution poppler-utils && command -v pdftotext >/dev/null && return
-  echo "The tests need poppler's pdftotext. As root: apt-get install poppler-utils; on a Mac: brew install poppler" >&2
+  echo "The demo and the tests need poppler's pdftotext. As root: apt-get install poppler-utils; on a Mac: brew install poppler" >&2
   exit 2
 }
 
