@@ -1,8 +1,8 @@
 """How a country words its documents in a language: terms, mentions, small print, date patterns.
 
 Data: `data/customs/LANG.toml` holds what the language says wherever it is written, and
-`data/customs/LANG-CC.toml`, where there is one, what a country says otherwise; `data/billing/LANG.toml`
-what lines say of how they are billed, which is the same in every country. What does not belong here:
+`data/customs/LANG-CC.toml`, where there is one, what a country says otherwise; `data/billing`
+in the same way what lines say of how they are billed. What does not belong here:
 labels beside values (words), rates and numbers (jurisdictions).
 """
 
