@@ -32,6 +32,7 @@ INK_DPI = 50
 INK_STEPS = 4.0
 """Standard deviation of grey, of 255, above which a character stands out from what is under it."""
 _PIXELS_A_POINT = INK_DPI / 72
+_NARROW_PIXELS = 2
 _WHITE = 255
 _NO_GLYPH = "\x00\ufffd"
 """What the text layer gives for a character that its face does not have."""
@@ -115,7 +116,9 @@ def inked(picture: Picture, height_points: float, boxes: Floats) -> npt.NDArray[
     left, top, right, bottom = boxes.T * np.float32(_PIXELS_A_POINT)
     height, width = picture.shape
     foot = np.float32(height_points * _PIXELS_A_POINT)
-    x0, x1 = _pixels(left, right, width)
+    # A stem that fills its pixels has one shade: what stands beside it is the other.
+    narrow = np.where(right - left < _NARROW_PIXELS, np.float32(1), np.float32(0))
+    x0, x1 = _pixels(left - narrow, right + narrow, width)
     y0, y1 = _pixels(foot - top, foot - bottom, height)
     area = (x1 - x0) * (y1 - y0)
     mean, square = (
