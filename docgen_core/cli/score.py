@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.options import AsJson, Blobs, RunId, State, places, refuse_unknown
+from docgen_core.cli.options import AsJson, Blobs, RunId, State, places
 from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def score(
     blobs: Blobs = None,
 ) -> int:
     """Score an extractor's predictions against the run's golden set (docs/scoring.md tells their form)."""
+    from docgen_core.runs.manifest import refuse_unknown
     from docgen_core.score import score_run
     from docgen_core.score.report import CellReport
     from docgen_core.score.report import html as as_html
@@ -56,7 +57,7 @@ def score(
     for report in (parquet, html):
         _refuse_no_place(report)
     with places(state, blobs) as here:
-        refuse_unknown(here, run)
+        refuse_unknown(here.blobs, here.state, run)
         with CellReport(run, parquet) as cells:
             scores = score_run(run, predictions, blobs=here.blobs, fields=field or (), on_cell=cells.take)
     if html is not None:
