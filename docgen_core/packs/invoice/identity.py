@@ -19,24 +19,29 @@ _ACCENTS = (
     "#8a6d1d", "#9c5518", "#a4452c", "#9b2226", "#7b2d43", "#6a2c70", "#4a3f7a", "#3d405b", "#444444",
 )  # fmt: skip
 
-_LATIN = {"Docgen Sans": 55, "Docgen Serif": 26, "Docgen Condensed": 19}
+_LATIN = {"Docgen Sans": 42, "Docgen Serif": 22, "Docgen Condensed": 14, "Docgen Geometric": 12, "Docgen Slab": 10}
 _TYPEFACES = {
-    "es": {"Docgen Sans": 60, "Docgen Serif": 22, "Docgen Condensed": 18},
-    "fr": {"Docgen Sans": 58, "Docgen Serif": 24, "Docgen Condensed": 18},
-    "it": {"Docgen Sans": 56, "Docgen Serif": 26, "Docgen Condensed": 18},
+    "es": {"Docgen Sans": 46, "Docgen Serif": 22, "Docgen Condensed": 12, "Docgen Geometric": 12, "Docgen Slab": 8},
+    "fr": {"Docgen Sans": 44, "Docgen Serif": 24, "Docgen Condensed": 12, "Docgen Geometric": 12, "Docgen Slab": 8},
+    "it": {"Docgen Sans": 42, "Docgen Serif": 26, "Docgen Condensed": 12, "Docgen Geometric": 12, "Docgen Slab": 8},
     "ja": {"Docgen JP": 62, "Docgen JP Serif": 26, "Docgen Sans": 12},
     "ko": {"Docgen KR": 82, "Docgen Sans": 18},
-    "nl": {"Docgen Sans": 66, "Docgen Serif": 12, "Docgen Condensed": 22},
-    "pl": {"Docgen Sans": 62, "Docgen Serif": 14, "Docgen Condensed": 24},
-    "pt": {"Docgen Sans": 62, "Docgen Serif": 18, "Docgen Condensed": 20},
-    "sv": {"Docgen Sans": 62, "Docgen Serif": 18, "Docgen Condensed": 20},
-    "tr": {"Docgen Sans": 64, "Docgen Serif": 14, "Docgen Condensed": 22},
+    "nl": {"Docgen Sans": 52, "Docgen Serif": 12, "Docgen Condensed": 16, "Docgen Geometric": 12, "Docgen Slab": 8},
+    "pl": {"Docgen Sans": 48, "Docgen Serif": 14, "Docgen Condensed": 18, "Docgen Geometric": 12, "Docgen Slab": 8},
+    "pt": {"Docgen Sans": 48, "Docgen Serif": 18, "Docgen Condensed": 14, "Docgen Geometric": 12, "Docgen Slab": 8},
+    "sv": {"Docgen Sans": 48, "Docgen Serif": 18, "Docgen Condensed": 14, "Docgen Geometric": 12, "Docgen Slab": 8},
+    "tr": {"Docgen Sans": 50, "Docgen Serif": 14, "Docgen Condensed": 16, "Docgen Geometric": 12, "Docgen Slab": 8},
 }
 _TILL_TYPEFACE = "Docgen Mono"
 
 
 def fitting_layouts(
-    jurisdiction: Jurisdiction, kind: str, billing_model: str, business_type: str, chosen: Collection[str] = ()
+    jurisdiction: Jurisdiction,
+    kind: str,
+    billing_model: str,
+    business_type: str,
+    niche: str,
+    chosen: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Layouts a company may have for documents of the kind, among `chosen` ones where there are any."""
     return tuple(
@@ -49,6 +54,7 @@ def fitting_layouts(
             language=jurisdiction.language,
             billing_model=billing_model,
             business_type=business_type,
+            niche=niche,
         )
     )
 
@@ -58,7 +64,7 @@ def identity_of(
 ) -> Identity:
     """The company's look on documents of the kind, in one of the fitting `layouts`."""
     draws = Draws("identity", jurisdiction.code, company_id)
-    layout = draws.choice(f"layout {kind}", tuple(layouts))
+    layout = draws.weighted(f"layout {kind}", {name: LAYOUTS[name].weight for name in layouts})
     return Identity(
         layout=layout,
         typeface=_TILL_TYPEFACE

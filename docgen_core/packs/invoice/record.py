@@ -30,6 +30,7 @@ from docgen_core.packs.invoice.corrections import (
     credited,
     taken_back,
 )
+from docgen_core.packs.invoice.itemisation import with_calls
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, Facts, Jurisdiction
 from docgen_core.packs.invoice.layouts import LAYOUTS
 from docgen_core.packs.invoice.model import Identity, Instalment, Invoice, Original, Payment
@@ -69,6 +70,7 @@ class Company:
     document_kind: str
     size_class: str
     founded_year: int
+    niche: str
 
     @classmethod
     def of(cls, row: Row) -> Company:
@@ -82,6 +84,7 @@ class Company:
             document_kind=row["document_kind"],
             size_class=row["size_class"],
             founded_year=row["founded_year"],
+            niche=row["niche"],
         )
 
     @property
@@ -117,7 +120,9 @@ class Company:
         """
         kinds = (RECEIPT, INVOICE) if self.document_kind == RECEIPT else (INVOICE,)
         fitting = {
-            kind: identity.fitting_layouts(self.jurisdiction, kind, self.billing_model, self.business_type, layouts)
+            kind: identity.fitting_layouts(
+                self.jurisdiction, kind, self.billing_model, self.business_type, self.niche, layouts
+            )
             for kind in kinds
         }
         roomy = {
@@ -189,6 +194,8 @@ class _Draft:
         about = self._original_date()
         buyer = replace(buyer, treatment=buyer.treatment.on(about or self.issued))
         order = compose(self._offer(), self._setting(buyer.treatment, about or self.issued), draws)
+        if LAYOUTS[self.look.layout].itemises_calls:
+            order = with_calls(order, self._setting(buyer.treatment, about or self.issued), draws)
         kind, sign, result = self._computed(order, about, buyer)
         takes_back = kind in (CREDIT_NOTE, CORRECTIVE)
         terms = self.jurisdiction.terms(habits, self.issued)

@@ -6,7 +6,7 @@ of all others, and a template's loop over them costs as much as the rest of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -34,6 +34,8 @@ _CSS = {
     "unit": "unit",
     "tax_rate": "num",
     "net_amount": "num net",
+    "detail": "when",
+    "fee_code": "sku",
 }
 
 _HEADS = {
@@ -41,6 +43,7 @@ _HEADS = {
     "quantity_unit": "quantity",
     "discount_percent": "discount",
     "discount_amount": "discount",
+    "detail": "call",
 }
 
 _ORDERS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -79,13 +82,24 @@ _ORDERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("line_number", "sku", "description", "tax_rate", "quantity_unit", "unit_price", "discount", "net_amount"),
         ("line_number", "description", "quantity_unit", "unit_price", "discount", "tax_rate", "net_amount"),
     ),
+    "utility": (("description", "quantity", "unit", "unit_price", "net_amount", "tax_rate"),),
+    "telecom": (("line_number", "detail", "description", "quantity_unit", "unit_price", "net_amount"),),
+    "progress": (
+        ("line_number", "description", "contract_total", "previous_percent", "progress_percent", "net_amount"),
+        ("description", "contract_total", "progress_percent", "previous_percent", "tax_rate", "net_amount"),
+    ),
+    "medical": (
+        ("fee_code", "sku", "description", "quantity", "unit", "factor", "unit_price", "net_amount"),
+        ("sku", "fee_code", "quantity", "description", "factor", "unit_price", "discount", "net_amount"),
+    ),
+    "pad": (("quantity", "description", "unit_price", "net_amount"),),
 }  # fmt: skip
 """By layout, the orders that companies choose from. The receipt has no columns."""
 
 _ONLY_WHERE_RATES_DIFFER = frozenset({"letter"})
 
 FORM_ROWS = 8
-"""Rows of a Japanese form; those that no line fills are printed empty."""
+"""Rows of a pad or a Japanese form; those that no line fills are printed empty."""
 
 _DETAIL = Markup('<div class="detail">{}</div>')
 _QUANTITIES = frozenset({"quantity", "quantity_unit"})
@@ -102,12 +116,18 @@ class ItemTable:
         layout = sheet.invoice.layout
         order = sheet.habits.choice("column_order", _ORDERS[layout])
         self.columns = tuple(
-            Column(name, _head(sheet.w, name), _CSS.get(name, "num")) for name in order if _filled(sheet, layout, name)
+            Column(name, _head(sheet.w, name, claim=layout == "progress"), _CSS.get(name, "num"))
+            for name in order
+            if _filled(sheet, layout, name)
         )
         self._shown = frozenset(column.name for column in self.columns)
-        is_form = layout == "boxed" and sheet.language == "ja"
+        is_form = layout == "pad" or (layout == "boxed" and sheet.language == "ja")
         self.fillers = max(0, FORM_ROWS - len(sheet.lines)) if is_form else 0
         """Empty rows below the lines."""
+
+    def entries(self, line: Cells) -> Iterator[tuple[Column, Markup]]:
+        """What each column prints of a line, for a layout that sets its cells itself."""
+        return ((column, self._entry(line, column.name)) for column in self.columns)
 
     def cells(self, line: Cells) -> Markup:
         """The `td` elements of a line, one a column."""
@@ -124,20 +144,28 @@ class ItemTable:
             return _quantity(line)
         if column == "discount":
             return _discount(line)
+        if column == "detail" and not self._told(line):
+            return NOTHING
         if column == "discount_amount" and not line.given(column):
             return NOTHING
         return line(column)
 
+    def _told(self, line: Cells) -> bool:
+        """Whether columns already say what the detail says."""
+        if "detail" in self._shown:
+            return not line.given("sku")
+        return "contract_total" in self._shown and line.given("contract_total")
+
     def _small_print(self, line: Cells) -> Markup:
         """What stands under a description: item number and discount where no column has them, and the detail."""
         words, parts = self._sheet.w, []
-        if not self._shown & _QUANTITIES:
+        if not self._shown & _QUANTITIES and line.given("quantity"):
             parts.append(_quantity(line) + (TIMES + line("unit_price") if line.given("unit_price") else NOTHING))
         if "sku" not in self._shown and line.given("sku"):
             parts.append(Markup("{} ").format(words["sku"]) + line("sku"))
         if line.given("commodity_code"):
             parts.append(Markup("{} ").format(words["commodity_code"]) + line("commodity_code"))
-        if line.given("detail"):
+        if line.given("detail") and not self._told(line):
             parts.append(line("detail"))
         if not self._shown & _DISCOUNTS and line.given("discount_amount"):
             parts.append(Markup("{} ").format(words["discount"]) + _discount(line))
@@ -154,8 +182,8 @@ def _discount(line: Cells) -> Markup:
     return line("discount_percent") or MINUS + line("discount_amount")
 
 
-def _head(words: Mapping[str, str], name: str) -> str:
-    head = words[_HEADS.get(name, name)]
+def _head(words: Mapping[str, str], name: str, *, claim: bool) -> str:
+    head = words["this_claim" if claim and name == "net_amount" else _HEADS.get(name, name)]
     return f"{head} %" if name == "discount_percent" else head
 
 

@@ -10,8 +10,10 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 
-from docgen_core.packs.invoice.layouts import logo, tape
+from docgen_core.packs.invoice.layouts import logo, marks, tape
+from docgen_core.packs.invoice.layouts.hand import Hand
 from docgen_core.packs.invoice.layouts.items import ItemTable
 from docgen_core.packs.invoice.layouts.registry import A4, LETTER, RECEIPT
 from docgen_core.packs.invoice.layouts.sheet import MINUS, Sheet
@@ -87,7 +89,19 @@ def _body_names(sheet: Sheet, strip: tape.Tape) -> dict[str, Any]:
         "table_style": identity.table_style,
         "logo": logo.logo(identity.logo_seed, identity.accent, identity.monogram),
         "seal": logo.seal(invoice.seller.name),
+        "stamp": marks.stamp(identity.monogram, identity.accent, identity.logo_seed),
+        "signature": marks.signature(identity.logo_seed),
+        "usage_chart": lambda: _usage_chart(sheet),
+        "jitter": Hand(sheet).jitter,
     }
+
+
+def _usage_chart(sheet: Sheet) -> Markup:
+    """The chart of a year up to the end of what is billed; a customer's is the same on every bill."""
+    invoice = sheet.invoice
+    last = invoice.service_to or invoice.issue_date
+    customer = invoice.customer_number or invoice.number
+    return marks.usage_chart(invoice.locale, last, invoice.identity.accent, invoice.company_id, customer)
 
 
 def _style(sheet: Sheet, receipt_height_mm: float | None) -> str:
@@ -103,6 +117,7 @@ def _style(sheet: Sheet, receipt_height_mm: float | None) -> str:
         "counter": _counter(sheet),
         "tape": tape,
         "table_style": identity.table_style,
+        **Hand(sheet).style(),
     }
     templates = ("base.css", f"{sheet.invoice.layout}.css")
     return "".join(_environment().get_template(name).render(names) for name in templates)

@@ -35,6 +35,13 @@ class LayoutInfo:
     """Values of `Identity.table_style` that it knows."""
     reading_order: str
     """What an eye meets, in order."""
+    niches: tuple[str, ...] = ()
+    """Niches of those business types that send them; empty: every niche."""
+    weight: int = 1
+    """How often a company that it suits has it, against other layouts."""
+    landscape: bool = False
+    itemises_calls: bool = False
+    """Whether it lists a month's calls one by one."""
 
     @property
     def many_pages(self) -> bool:
@@ -45,7 +52,9 @@ class LayoutInfo:
         """Whether such documents are usual in the language's country."""
         return language in (self.languages or (language,))
 
-    def suits(self, *, kind: str, paper: str, language: str, billing_model: str, business_type: str) -> bool:
+    def suits(
+        self, *, kind: str, paper: str, language: str, billing_model: str, business_type: str, niche: str
+    ) -> bool:
         """Whether a company of this kind would send it."""
         return (
             kind in self.kinds
@@ -53,6 +62,7 @@ class LayoutInfo:
             and self.written_in(language)
             and billing_model in (self.billing_models or (billing_model,))
             and business_type in (self.business_types or (business_type,))
+            and niche in (self.niches or (niche,))
         )
 
 
@@ -65,6 +75,10 @@ def _pages(
     languages: tuple[str, ...] = (),
     billing_models: tuple[str, ...] = (),
     business_types: tuple[str, ...] = (),
+    niches: tuple[str, ...] = (),
+    weight: int = 1,
+    landscape: bool = False,
+    itemises_calls: bool = False,
 ) -> LayoutInfo:
     """A layout of invoices on paper of either size."""
     return LayoutInfo(
@@ -77,10 +91,25 @@ def _pages(
         most_lines=most_lines,
         table_styles=table_styles,
         reading_order=reading_order,
+        niches=niches,
+        weight=weight,
+        landscape=landscape,
+        itemises_calls=itemises_calls,
     )
 
 
 MANY_PAGES_LINES = 200
+_ITS_OWN_TRADE = 6
+"""Weight of a layout that a trade has for itself."""
+_PAD_LINES = 9
+"""Lines of a pad's sheet; there is no second."""
+_LATIN_LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "sv", "tr")
+"""Languages that the bundled hands write."""
+_HAND_TRADES = (
+    "auto_parts", "bicycle_shop", "courier_logistics", "electrical_contractor", "event_catering", "equipment_rental",
+    "painting_drywall", "plumbing_heating", "training_provider", "waste_disposal",
+)  # fmt: skip
+"""Trades whose small companies write their bills on a pad."""
 _STYLES = ("ruled", "striped", "plain", "boxed")
 
 LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
@@ -154,6 +183,52 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 250,
                 ("ruled", "striped", "plain"),
                 "seller left, title and totals in a box at the right, a bar of facts, items, a slip to pay with last",
+            ),
+            _pages(
+                "utility",
+                40,
+                ("ruled", "striped"),
+                "seller, amount due upper right, totals beside a chart of the usage, charges, payment",
+                business_types=("energy_telecom",),
+                niches=("electricity", "gas_heat", "water_waste"),
+                weight=_ITS_OWN_TRADE,
+            ),
+            _pages(
+                "telecom",
+                2_000,
+                ("ruled", "striped"),
+                "a first page of totals and payment, then the lines, small and close, over many pages",
+                languages=("en", "de", "ja", "fr", "es", "it", "pt", "nl", "pl", "sv", "tr", "ko"),
+                business_types=("energy_telecom",),
+                niches=("business_telephony",),
+                weight=_ITS_OWN_TRADE,
+                itemises_calls=True,
+            ),
+            _pages(
+                "progress",
+                30,
+                ("boxed", "ruled"),
+                "landscape: parties across, contract sums with shares done, totals right beside the signatures",
+                billing_models=("milestone",),
+                weight=_ITS_OWN_TRADE,
+                landscape=True,
+            ),
+            _pages(
+                "medical",
+                40,
+                ("ruled", "striped"),
+                "a coupon to pay with first, then services by code, totals in the middle, numbers last",
+                business_types=("laboratory_supplies", "medical_supplies"),
+                weight=_ITS_OWN_TRADE,
+            ),
+            _pages(
+                "pad",
+                _PAD_LINES,
+                ("ruled",),
+                "a printed form filled in by hand: number upper right, buyer, lines, totals, signature and stamp",
+                languages=_LATIN_LANGUAGES,
+                billing_models=("flat", "per_unit", "hourly"),
+                business_types=_HAND_TRADES,
             ),
             LayoutInfo(
                 name="receipt",

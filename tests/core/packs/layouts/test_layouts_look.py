@@ -10,13 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docgen_core.money import rounded
 from docgen_core.packs.invoice.layouts import LAYOUTS, logo, render_page, sheet, tape
-from docgen_core.packs.invoice.model import Instalment, Original
+from docgen_core.packs.invoice.model import Basis, Instalment, Original
 from docgen_core.packs.invoice.words import wordings, words_for
 from docgen_core.render import fonts
 
 LANGUAGES = ("en", "de", "ja")
 PAPERS = [(layout, paper) for layout, info in LAYOUTS.items() for paper in info.papers if paper != "receipt"]
+
+
+SHARE = Basis(contract_total=Decimal(900), progress_percent=Decimal(40), previous_percent=Decimal(10))
+FEE = Basis(fee_code="123", factor=Decimal("1.5"))
+
+
+def _based(invoice, basis):
+    """The document with lines that follow from `basis`."""
+    if basis.contract_total is not None:
+        basis = dataclasses.replace(basis, contract_total=rounded(basis.contract_total, invoice.minor_units))
+    return dataclasses.replace(invoice, lines=tuple(dataclasses.replace(line, basis=basis) for line in invoice.lines))
 
 
 def _settled(invoice, kind):
@@ -62,7 +74,8 @@ class TestWords:
             rich = sample(locale, layout, discounts=True, prepaid="100")
             bare = dataclasses.replace(sample(locale, layout, style=LAYOUTS[layout].table_styles[0]), notes=())
             on_a_day = dataclasses.replace(rich, service_from=rich.service_to)
-            for invoice in (rich, bare, on_a_day, _settled(rich, "credit_note"), _settled(rich, "corrective_invoice")):
+            settled = _settled(rich, "credit_note"), _settled(rich, "corrective_invoice")
+            for invoice in (rich, bare, on_a_day, *settled, _based(rich, SHARE), _based(rich, FEE)):
                 for model in ("per_unit", "hourly"):
                     render_page(dataclasses.replace(invoice, billing_model=model))
         assert set(wordings("en")) == asked
@@ -139,7 +152,8 @@ class TestIdentity:
     def test_every_layout_is_printed_on_each_of_its_papers(self, printed, layout, paper):
         size = {"A4": (595, 842), "Letter": (612, 792)}[paper]
         document = printed(locale="de-DE", layout=layout, paper=paper, lines=2)
-        assert document.rendered.page_sizes[0] == pytest.approx(size, abs=1)
+        turned = LAYOUTS[layout].landscape
+        assert document.rendered.page_sizes[0] == pytest.approx(size[::-1] if turned else size, abs=1)
 
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_a_table_style_changes_the_page(self, sample, layout):
