@@ -60,6 +60,7 @@ class MemoryCatalogue:
             "document_kind": "receipt" if till else "invoice",
             "size_class": ("micro", "small", "medium", "large")[company_id % 4],
             "founded_year": 1950 + company_id % 70,
+            "niche": "fasteners",
         }
 
     def rows(self, table: str, company_id: int) -> Sequence[Row]:

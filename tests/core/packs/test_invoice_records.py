@@ -39,7 +39,10 @@ def test_every_record_reconciles_and_everything_occurs(invoices: list[Invoice]) 
         "flat", "per_unit", "hourly", "subscription", "graduated",
     }  # fmt: skip
     assert {invoice.kind for invoice in first} == {"invoice", "receipt"}
-    assert {invoice.layout for invoice in first} == set(LAYOUTS)
+    anyones = {
+        name for name, info in LAYOUTS.items() if not info.business_types and "milestone" not in info.billing_models
+    }
+    assert {invoice.layout for invoice in first} == anyones
     assert {invoice.rounding_policy for invoice in first} == {"per_line", "per_bucket"}
     assert sum(len(invoice.tax_lines) > 1 for invoice in first) > 50
     assert sum(invoice.totals.document_discount > 0 for invoice in first) > 5
