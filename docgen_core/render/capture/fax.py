@@ -21,7 +21,7 @@ ACROSS_DPI = 204
 STANDARD_DPI, FINE_DPI = 98, 196
 """Lines an inch, by ITU-T T.4."""
 _FINE_PER_MILLE = 650
-_MIDDLE = 168
+_MIDDLE = 188
 """Brightness at which grey becomes black, where the neighbourhood is as bright."""
 _NEAR_PIXELS = 41
 _HEADER_MILLIMETRES = 3.0
@@ -44,8 +44,8 @@ class Fax:
         """The machines of one document."""
         draws = dial.draws
         down = FINE_DPI if draws.chance("fine", _FINE_PER_MILLE) else STANDARD_DPI
-        thick = dial.amount("thick", 4, 26)
-        thin = dial.amount("thin", 0, -34)
+        thick = dial.amount("thick", 0, 16)
+        thin = dial.amount("thin", 0, -20)
         return Fax((ACROSS_DPI, down), draws.integer("job", 100, 9999), thick if draws.chance("burns", 600) else thin)
 
     def take(self, paper: Paper, dial: Dial) -> Picture:
@@ -54,7 +54,7 @@ class Fax:
         matrix = lain(paper, dial, milli_degrees=dial.amount("turn", 250, 1400), shift=60, stretch=90)
         seen = warped(paper.pixels, matrix, size, (255,))
         seen = blurred(seen, dial.amount("blur_hundredths", 40, 105) / 100)
-        noise = grain(dial.draws, "noise", dial.amount("noise", 5, 30), size)
+        noise = grain(dial.draws, "noise", dial.amount("noise", 5, 24), size)
         seen = np.asarray(cv2.add(seen, noise, dtype=cv2.CV_8U), dtype=np.uint8)
         black = self._thresholded(seen)
         _dirt(black, dial)
@@ -71,7 +71,7 @@ class Fax:
     def _header(self, black: Pixels, paper: Paper, dial: Dial) -> None:
         """The line that the sending machine prints above everything, where there is room for it."""
         high = round(_HEADER_MILLIMETRES * 2 * self.dpi[1] / 25.4)
-        if any(top < high for _, top, _, _ in paper.places()) or int(paper.pixels[:high].min(initial=255)) < 200:
+        if any(top < high for _, top, _, _ in paper.places) or int(paper.pixels[:high].min(initial=255)) < 200:
             return
         band = np.full((round(high * ACROSS_DPI / self.dpi[1]), black.shape[1]), 255, dtype=np.uint8)
         text = f"FAX {self.job:04d}   P. {paper.number:02d}/{paper.pages:02d}"

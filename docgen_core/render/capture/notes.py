@@ -16,7 +16,7 @@ from docgen_core.draws import Draws
 from docgen_core.render.capture import pen
 from docgen_core.render.capture.dial import Dial
 from docgen_core.render.capture.geometry import warped
-from docgen_core.render.capture.paper import Paper, Picture, Pixels
+from docgen_core.render.capture.paper import Paper, Picture, Pixels, Place
 from docgen_core.render.capture.scan import Scanner, lain
 from docgen_core.render.capture.sensor import blurred, noisy, shaded, specked, toned
 
@@ -40,9 +40,6 @@ _NOTES = (
 _INITIALS = "BKMRTW"
 _TRIES = 40
 """Places that are looked at for a note before it is left out."""
-
-Place = tuple[int, int, int, int]
-"""Left, top, right, bottom in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ class Desk(Scanner):
     def _marked(self, paper: Paper, dial: Dial) -> Pixels:
         """The page with marker over some of its values."""
         shade = np.full(paper.pixels.shape, 255, dtype=np.uint8)
-        places = paper.places()
+        places = paper.places
         for number, place in enumerate(dial.draws.sample("marked", places, dial.amount("marks", 1, 12))):
             self._mark(shade, place, dial.draws.under("mark", number), paper.millimetre)
         return shaded(paper.pixels, blurred(shade, 0.8 * self.scale))
@@ -118,7 +115,7 @@ class Desk(Scanner):
         """What was written with a ball pen."""
         draws, ink = dial.draws, self._seen(self.biro)
         thick = max(1, round(draws.integer("thick", 35, 55) / 100 * paper.millimetre))
-        places = sorted(paper.places(), key=lambda place: (place[1], place[0]))
+        places = sorted(paper.places, key=lambda place: (place[1], place[0]))
         alone = [place for place in places if _stands_alone(place, places, paper.millimetre)]
         if alone and draws.chance("ringed", 600):
             _ring(seen, draws.choice("ring", alone[len(alone) // 2 :]), ink, thick, draws, paper.millimetre)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Pixels = npt.NDArray[np.uint8]
 """Brightness: height × width, or height × width × (blue, green, red)."""
 
+Place = tuple[int, int, int, int]
+"""Left, top, right and bottom in pixels."""
+
 MILLIMETRES_PER_INCH = 25.4
 _BLANK = 215
 """Of 255: what is brighter everywhere has nothing printed on it."""
@@ -36,6 +39,8 @@ class Paper:
     """Across and down."""
     quads: tuple[Quad, ...]
     """Of the golden values on it, in points."""
+    places: tuple[Place, ...]
+    """The same as left, top, right and bottom, in pixels."""
     number: int
     """From 1."""
     pages: int
@@ -46,23 +51,13 @@ class Paper:
         """Pixels, across."""
         return self.dpi[0] / MILLIMETRES_PER_INCH
 
-    def places(self) -> list[tuple[int, int, int, int]]:
-        """The golden values' left, top, right and bottom, in pixels."""
-        return [self._place(quad) for quad in self.quads]
-
     def is_free(self, left: int, top: int, right: int, bottom: int) -> bool:
         """Whether a rectangle of pixels lies on the page, with nothing printed in it and no golden value."""
         if left < 0 or top < 0 or right > self.frame.width or bottom > self.frame.height:
             return False
-        if any(left < x1 and x0 < right and top < y1 and y0 < bottom for x0, y0, x1, y1 in self.places()):
+        if any(left < x1 and x0 < right and top < y1 and y0 < bottom for x0, y0, x1, y1 in self.places):
             return False
         return int(self.pixels[top:bottom, left:right].min(initial=255)) >= _BLANK
-
-    def _place(self, quad: Quad) -> tuple[int, int, int, int]:
-        across, up = self.frame.width / self.frame.points[0], self.frame.height / self.frame.points[1]
-        columns = [x * across for x, _ in corners(quad)]
-        rows = [self.frame.height - y * up for _, y in corners(quad)]
-        return int(min(columns)), int(min(rows)), int(max(columns)) + 1, int(max(rows)) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +121,12 @@ def rastered(
         height = round(pixels.shape[0] * down / across)
         pixels = cv2.resize(pixels, (pixels.shape[1], height), interpolation=cv2.INTER_AREA)
     frame = Frame(pixels.shape[1], pixels.shape[0], points)
-    return Paper(np.asarray(pixels, dtype=np.uint8), frame, dpi, tuple(quads), number, pages)
+    places = tuple(_place(quad, frame) for quad in quads)
+    return Paper(np.asarray(pixels, dtype=np.uint8), frame, dpi, tuple(quads), places, number, pages)
+
+
+def _place(quad: Quad, frame: Frame) -> Place:
+    across, up = frame.width / frame.points[0], frame.height / frame.points[1]
+    columns = [x * across for x, _ in corners(quad)]
+    rows = [frame.height - y * up for _, y in corners(quad)]
+    return int(min(columns)), int(min(rows)), int(max(columns)) + 1, int(max(rows)) + 1

@@ -58,7 +58,7 @@ class Telephone:
             colour=colour,
             table=draws.choice("table", tuple(_TABLES)),
             paper=(white - warmth, white - warmth // 3, white) if colour else (white,),
-            ink=dial.amount("ink", 26, 62),
+            ink=dial.amount("ink", 26, 54),
             quality=dial.amount("quality", 88, 50),
         )
 
@@ -170,7 +170,7 @@ def _light(dial: Dial, size: tuple[int, int]) -> Pixels:
     light = 255 - slope + (x * towards[0] + y * towards[1]) * slope // 2_000_000
     light = light - (x * x + y * y) * dial.amount("vignette", 6, 34) // 2_000_000
     shadow = np.full((height, width), 255, dtype=np.uint8)
-    depth = dial.amount("shadow_depth", 0, 104)
+    depth = dial.amount("shadow_depth", 0, 90)
     middle = (draws.integer("shade_x", 0, width), draws.integer("shade_y", height // 2, height))
     axes = (width * draws.integer("shade_wide", 30, 75) // 100, height * draws.integer("shade_high", 25, 70) // 100)
     cv2.ellipse(shadow, middle, axes, draws.integer("shade_turn", -40, 40), 0, 360, (255 - depth,), -1)

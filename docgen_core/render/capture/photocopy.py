@@ -18,6 +18,9 @@ from docgen_core.render.capture.sensor import blurred, curve, noisy
 from docgen_core.render.capture.texture import hills, random_bytes
 
 _DPI = {100: 1, 150: 4, 200: 4, 300: 1}
+_NEAR_PIXELS = 31
+_LEFT_BARE = 0.2
+"""Part of a dark neighbourhood's darkness by which a copy of it is brighter."""
 _DRUM_MILLIMETRES = 94
 """Girth of a copier's drum: its scratches come again and again so far below."""
 
@@ -56,10 +59,17 @@ class Photocopier:
 
     def _copied(self, seen: Pixels, dial: Dial) -> Pixels:
         """One generation more: softer, then harder, and with specks of its own."""
-        seen = blurred(seen, dial.amount("blur_hundredths", 40, 95) / 100 * self.scale)
+        seen = blurred(seen, dial.amount("blur_hundredths", 32, 98) / 100 * self.scale)
         _toner_specks(seen, dial, self.scale)
+        seen = _thin_in_the_dark(seen)
         gain = dial.amount("gain", 0, 34)
-        return curve(seen, [(0, 14), (70, 22), (150, 118 - gain), (205, 214 - gain // 2), (236, 250), (255, 253)])
+        return curve(seen, [(0, 14), (70, 22), (150, 122 - gain), (205, 200 - gain // 2), (236, 236), (255, 253)])
+
+
+def _thin_in_the_dark(seen: Pixels) -> Pixels:
+    """Wide dark areas take less toner than lines do, so that pale print on them stays open."""
+    near = cv2.blur(seen, (_NEAR_PIXELS, _NEAR_PIXELS))
+    return np.asarray(cv2.addWeighted(seen, 1.0, cv2.bitwise_not(near), _LEFT_BARE, 0), dtype=np.uint8)
 
 
 def _faded(seen: Pixels, dial: Dial) -> Pixels:

@@ -1,0 +1,205 @@
+"""Each capture condition: boxes hold their ink and stay on the page, at any wear; the same draws, the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pypdfium2
+import pytest
+
+from docgen_core.draws import Draws
+from docgen_core.render.boxes import Box, Rendered
+from docgen_core.render.capture import CONDITIONS, Captured, CapturedPage, capture
+from docgen_core.render.capture.dial import Dial
+from docgen_core.render.pictures import sheets
+
+DAMAGED = tuple(name for name in CONDITIONS if name != "clean")
+CONTRAST = 22
+"""Of 255, between the darkest of a value and what it stands on; the worst pages are pale, and noisy below it."""
+MIDDLE_POINTS = 0.8
+"""So far the middle of a letter's ink may be from where its box has it: a fax has 98 lines an inch."""
+
+Grey = npt.NDArray[np.uint8]
+
+
+@pytest.fixture(scope="module")
+def order(renderer: Any, new_paper: Any) -> Rendered:
+    """A page with values up to its edges, on white, on a tint and on a dark panel."""
+    paper = new_paper()
+    rows = "".join(
+        f"<tr><td>{paper.show('item', f'Bolt {n} 軸受', row=n)}"
+        f"<td style='color:#666'>{paper.show('price', f'{n}.05', row=n)}"
+        f"<td>{paper.show('amount', f'{n}1.50', row=n)}"
+        for n in map(str, range(1, 9))
+    )
+    total = f"<p style='background:#243;color:#fff;padding:2mm'>{paper.show('total', '396.40')}</p>"
+    style = "@page{size:105mm 148mm;margin:3mm}body{font:9pt/1.5 'Docgen Sans','Docgen JP'}table{width:100%}"
+    page = paper.page(f"<table>{rows}</table>{total}<p>{paper.show('note', '-')}</p>", style)
+    return renderer.render(page, document_id="d-1", subject="s")
+
+
+def taken(rendered: Rendered, condition: str, seed: int, wear: int | None = None, **how: Any) -> Captured:
+    return capture(rendered, condition, Draws("taken", seed), document_id="d-1", wear=wear, **how)
+
+
+def upright(box: Box, page: CapturedPage, pixels: Grey, margin: float) -> Grey:
+    """A box and so many points around it, its text running to the right, at six pixels a point."""
+    corners = np.array(box.quad).reshape(4, 2)
+    across, down = corners[1] - corners[0], corners[3] - corners[0]
+    wide, high = float(np.linalg.norm(across)), float(np.linalg.norm(down))
+    out_x, out_y = across / wide * margin, down / high * margin
+    outer = corners + np.array([-out_x - out_y, out_x - out_y, out_x + out_y, -out_x + out_y])
+    scale = np.array([pixels.shape[1] / page.points[0], pixels.shape[0] / page.points[1]])
+    source = ((outer * [1, -1] + [0, page.points[1]]) * scale - 0.5).astype(np.float32)
+    width, height = round((wide + 2 * margin) * 6), round((high + 2 * margin) * 6)
+    target = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32) - 0.5
+    turn = cv2.getPerspectiveTransform(source, target)
+    return np.asarray(cv2.warpPerspective(pixels, turn, (width, height), borderMode=cv2.BORDER_REPLICATE), np.uint8)
+
+
+def pictures(captured: Captured) -> Iterator[Grey]:
+    for file in captured.files:
+        for sheet in sheets(file.data, dpi=150):
+            yield np.asarray(cv2.cvtColor(sheet, cv2.COLOR_BGR2GRAY), np.uint8)
+
+
+@pytest.mark.parametrize("wear", [None, 0, 60, 100])
+@pytest.mark.parametrize("condition", DAMAGED)
+def test_boxes_hold_their_ink_and_stay_on_the_page(order: Rendered, condition: str, wear: int | None) -> None:
+    captured = taken(order, condition, 3, wear, output="png")
+    assert [box.print for box in captured.boxes] == [box.print for box in order.boxes]
+    (page,), (picture,) = captured.pages, list(pictures(captured))
+    assert picture.shape == (page.pixels[1], page.pixels[0])
+    for box in captured.boxes:
+        assert all(0 <= x <= page.points[0] for x in box.quad[::2])
+        assert all(0 <= y <= page.points[1] for y in box.quad[1::2])
+        around = cv2.GaussianBlur(upright(box, page, picture, 1.0), (5, 5), 2).astype(int)
+        assert np.abs(around - np.median(around)).max() >= CONTRAST, (box.text, wear)
+
+
+@pytest.mark.parametrize("condition", DAMAGED)
+def test_a_box_lies_where_its_ink_lies(renderer: Any, new_paper: Any, condition: str) -> None:
+    paper = new_paper()
+    body = f"<p style='margin:60mm 0 0 50mm;font:30pt \"Docgen Sans\"'>{paper.show('letter', 'H')}</p>"
+    page = paper.page(body, "@page{size:105mm 148mm;margin:4mm}body{font:9pt 'Docgen Sans'}")
+    rendered = renderer.render(page, document_id="d", subject="s")
+    clean = taken(rendered, "clean", 0, output="png")
+    expected = ink_middle(clean)
+    for seed in range(3):
+        found = ink_middle(taken(rendered, condition, seed, 40, output="png"))
+        assert np.abs(found - expected).max() < MIDDLE_POINTS
+
+
+def ink_middle(captured: Captured) -> npt.NDArray[np.float64]:
+    """Middle of the ink, in points from the upper left corner of a margin around the one box."""
+    (box,) = captured.boxes
+    (picture,) = pictures(captured)
+    around = upright(box, captured.pages[0], picture, 1.5).astype(int)
+    ink = np.clip(np.median(around) - 50 - around, 0, None)
+    rows, columns = np.indices(ink.shape)
+    return np.array([(columns * ink).sum(), (rows * ink).sum()]) / ink.sum() / 6
+
+
+@pytest.mark.parametrize("condition", DAMAGED)
+def test_more_wear_is_more_damage_and_grades_share_their_draws(order: Rendered, condition: str) -> None:
+    grades = [taken(order, condition, 8, wear) for wear in (0, 50, 100)]
+    assert len({grade.files[0].data for grade in grades}) == 3
+    assert len({grade.pages[0].dpi for grade in grades}) == 1
+
+
+def test_an_amount_rises_with_the_dial_whichever_end_is_larger() -> None:
+    for least, most in ((0, 40), (90, 20), (-30, 60)):
+        for seed in range(20):
+            given = [Dial(Draws(seed), wear).amount("x", least, most) for wear in range(0, 101, 10)]
+            assert given == sorted(given, reverse=most < least)
+            assert min(least, most) <= min(given) <= max(given) <= max(least, most)
+            assert abs(given[0] - least) <= abs(most - least) / 10 and abs(given[-1] - most) <= abs(most - least) / 10
+
+
+def test_documents_differ_in_resolution_and_colour(order: Rendered) -> None:
+    dpi = {taken(order, "heavy_scan", seed).pages[0].dpi for seed in range(16)}
+    assert {(100, 100), (150, 150), (200, 200)} <= dpi <= {(100, 100), (150, 150), (200, 200), (300, 300)}
+    fax = {taken(order, "fax", seed).pages[0].dpi for seed in range(6)}
+    assert fax == {(204, 98), (204, 196)}
+    depths = {
+        cv2.imdecode(
+            np.frombuffer(taken(order, "light_scan", seed, output="jpeg").files[0].data, np.uint8), cv2.IMREAD_UNCHANGED
+        ).ndim
+        for seed in range(8)
+    }
+    assert depths == {2, 3}
+
+
+def test_a_fax_has_no_grey(order: Rendered) -> None:
+    (picture,) = pictures(taken(order, "fax", 1, output="tiff"))
+    assert set(np.unique(picture)) == {0, 255}
+    drawn = pypdfium2.PdfDocument(taken(order, "fax", 1).files[0].data)[0]
+    (image,) = drawn.get_objects()
+    assert image.get_metadata().bits_per_pixel == 1
+
+
+def test_a_photograph_is_larger_than_its_sheet(order: Rendered) -> None:
+    (page,) = taken(order, "phone_photo", 2).pages
+    assert all(photo > sheet for photo, sheet in zip(page.points, order.page_sizes[0], strict=True))
+
+
+def test_what_is_written_on_a_page_hides_no_value(order: Rendered) -> None:
+    """Under marker, ticks and notes the values' own pixels are as dark as on the page without them, or nearly."""
+    for seed in range(4):
+        captured = taken(order, "highlighter_notes", seed, 100, output="png")
+        (page,), (picture,) = captured.pages, list(pictures(captured))
+        for box in captured.boxes:
+            inside = upright(box, page, picture, 0.0).astype(int)
+            assert (
+                np.percentile(inside, 2) < np.median(inside) - 20 or np.percentile(inside, 98) > np.median(inside) + 20
+            )
+
+
+_ELSEWHERE = """
+import hashlib, sys
+from pathlib import Path
+from docgen_core.draws import Draws
+from docgen_core.render.boxes import Rendered
+from docgen_core.render.capture import CONDITIONS, capture
+width, height = float(sys.argv[2]), float(sys.argv[3])
+paper = Rendered(Path(sys.argv[1]).read_bytes(), 1, ((width, height),), (), ())
+outputs = ("png", "tiff", "jpeg", "pdf", "tiff", "jpeg", "pdf", "png")
+for condition, output in zip(CONDITIONS, outputs, strict=True):
+    for kind in ("pdf", output):
+        taken = capture(paper, condition, Draws("elsewhere"), document_id="d-1", wear=70, output=kind)
+        print(condition, kind, *(hashlib.sha256(file.data).hexdigest() for file in taken.files))
+"""
+
+
+def test_another_place_and_a_lesser_processor_take_the_same_bytes(order: Rendered, tmp_path: Path) -> None:
+    file = tmp_path / "paper.pdf"
+    file.write_bytes(order.pdf)
+    command = [sys.executable, "-c", _ELSEWHERE, str(file), *map(str, order.page_sizes[0])]
+
+    def taken_with(cwd: Path, **environment: str) -> list[str]:
+        done = subprocess.run(
+            command, cwd=cwd, env={**os.environ, **environment}, check=True, capture_output=True, text=True
+        )
+        return done.stdout.splitlines()
+
+    here = taken_with(Path.cwd(), TZ="UTC", LC_ALL="C", PYTHONHASHSEED="0")
+    there = taken_with(
+        tmp_path,
+        TZ="Asia/Tokyo",
+        LC_ALL="de_DE.UTF-8",
+        PYTHONHASHSEED="7",
+        OPENCV_CPU_DISABLE="AVX2,FMA3,AVX,FP16,AVX512F,AVX512_SKX",
+        NPY_DISABLE_CPU_FEATURES="AVX2 FMA3 AVX512F AVX512_SKX",
+    )
+    assert len(here) == 2 * len(CONDITIONS) and here == there
+    again = capture(order, "fax", Draws("elsewhere"), document_id="d-1", wear=70)
+    assert hashlib.sha256(again.files[0].data).hexdigest()
