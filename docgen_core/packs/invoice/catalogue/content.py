@@ -22,6 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 _ROOT = files("docgen_core.packs.invoice") / "data" / "catalogue"
 KEY = re.compile(r"[a-z][a-z0-9_]*|[0-9]+_[a-z_]+")
+_MEASURE = re.compile(r"[\d./]+(?:[ ×x*][\d./]+)* [a-zA-Zµ°²³]+$")
+"""A number, or several, with a unit."""
 _SHARED = "any"
 """Section of families (types) and texts that every niche of the type may take up."""
 
@@ -103,6 +105,8 @@ class Language(BaseModel):
     """Language whose texts it takes, where it has none of its own: Mexican Spanish those of Spain."""
     instead: dict[str, str] = Field(default_factory=dict)
     """What it says instead of words of those texts."""
+    metric: bool = False
+    """Whether it prints measures as they are, where those texts turn them into others: `1 kg` for `2 lb`."""
     letters: dict[str, str] = Field(default_factory=dict)
     """What it writes instead of letters of those texts."""
 
@@ -110,6 +114,10 @@ class Language(BaseModel):
         """A trade code or measure in the language's form."""
         text = re.sub(r"(?<=\d)\.(?=\d)", self.decimal_mark, value)
         return text if self.space_before_unit else re.sub(r"(?<=\d) (?=[A-Za-zµ°%])", "", text)
+
+    def kept(self, words: dict[str, str]) -> dict[str, str]:
+        """The words of texts that it takes over: all but other measures for metric ones."""
+        return {key: word for key, word in words.items() if not (self.metric and _MEASURE.match(key))}
 
     def said(self, text: str) -> str:
         """A text with what the language says instead of some of its words."""
@@ -339,7 +347,7 @@ def texts(language_name: str, type_name: str) -> dict[tuple[str, str], FamilyTex
     """What every family of a type is called in a language, by (niche, family)."""
     speech = language(language_name)
     data = _read("texts", speech.texts_of or language_name, f"{type_name}.toml")
-    words = {**speech.words, **data.pop("words", {})}
+    words = {**speech.words, **speech.kept(data.pop("words", {}))}
     shared = data.pop(_SHARED, {})
     told = {}
     for niche, families in business_types()[type_name].niches.items():
@@ -351,7 +359,7 @@ def texts(language_name: str, type_name: str) -> dict[tuple[str, str], FamilyTex
 
 def _family_text(speech: Language, family: Family, section: dict[str, Any], words: dict[str, str]) -> FamilyText:
     body = section[family.name]
-    local = {**words, **body.get("words", {})}
+    local = {**words, **speech.kept(body.get("words", {}))}
     detail, unit = body.get("detail"), body.get("unit")
     return FamilyText(
         names=tuple(map(speech.said, _alternatives(body["name"]))),

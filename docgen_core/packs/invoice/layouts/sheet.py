@@ -191,11 +191,11 @@ class Sheet:
             yield label, self.inv(column)
 
     def totals(self, *, bases: bool = True, due: bool = True) -> Iterator[Total]:
-        """The rows of the totals, from the lines' sum to the amount due, without needless ones.
+        """The rows of the totals, from the lines' sum to the amount due and its instalments, without needless ones.
 
         Args:
             bases: Print each tax's base beside it, where there are several.
-            due: End with the amount due, where it is not the gross total, and the instalments it is paid in.
+            due: Print the amount due, where it is not the gross total.
         """
         inv, w = self.inv, self.w
         extras = list(self._extras())
@@ -208,11 +208,10 @@ class Sheet:
         yield from self._settlement()
         if due and self.settled:
             yield Total("due", w["amount_due"], NOTHING, "", inv("amount_due", "symbol"))
-        if due:
-            for part in self.instalments:
-                note = Markup("{} ").format(w["instalment_due"]) + part("due_date")
-                label = f"{w['instalment']} {part.row_key}"
-                yield Total("instalment", label, note, "", part("amount", "symbol"))
+        for part in self.instalments:
+            note = Markup("{} ").format(w["instalment_due"]) + part("due_date")
+            label = f"{w['instalment']} {part.row_key}"
+            yield Total("instalment", label, note, "", part("amount", "symbol"))
 
     @property
     def settled(self) -> bool:
