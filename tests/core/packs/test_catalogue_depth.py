@@ -163,7 +163,7 @@ def test_tax_of_the_trades(kind: str, family: str, taxed: dict[str, str]) -> Non
 
 def test_goods_of_every_trade_carry_codes_with_right_digits() -> None:
     seen = set()
-    for company_id in range(240):
+    for company_id in range(480):
         rows = catalogue_rows(CatalogueSpec(products=12), company_id)
         kind = content.business_types()[rows["companies"][0]["business_type"]]
         goods = {family.name: family.goods for family in kind.niches[rows["companies"][0]["niche"]]}
