@@ -1,8 +1,8 @@
 """`make demo`: two company ranges from nothing to queryable tables, through Dagster.
 
 Everything is made by the code location's own assets and checked by the product's own commands; the
-demo only chooses the ranges, waits, says where things are, and scores a simple extractor on them. With `--prepare` it only gives
-Dagster its instance folder (`make ui`).
+demo only chooses the ranges, waits, says where things are, and scores a simple extractor on them. With
+`--prepare` it only gives Dagster its instance folder (`make ui`).
 """
 
 from __future__ import annotations
