@@ -185,7 +185,11 @@ def _parts(text: str, locale: str) -> Iterator[tuple[int, int, int]]:
     elif found := _YEAR_LAST.fullmatch(text):
         first, second, year = int(found[1]), int(found[2]), int(found[3])
         year += _CENTURY if len(found[3]) == 2 else 0
-        yield (year, first, second) if _month_first(locale) else (year, second, first)
+        order = _order(locale)
+        if order != "Mdy":
+            yield year, second, first
+        if order != "dMy":
+            yield year, first, second
     else:
         yield from _named(text, locale)
 
@@ -212,6 +216,7 @@ def _months(locale: str) -> dict[str, int]:
 
 
 @lru_cache(maxsize=64)
-def _month_first(locale: str) -> bool:
+def _order(locale: str) -> str:
+    """Day, month and year as the locale has them. Where the year is first, a date that ends in it may be either."""
     pattern = locale_of(locale).date_formats["short"].pattern
-    return bool(pattern.find("M") < pattern.find("d"))
+    return "".join(sorted("dMy", key=pattern.find))

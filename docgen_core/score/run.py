@@ -177,7 +177,10 @@ class _Scorer:
     ) -> None:
         self._reader, self._predictions, self._known, self._chosen = reader, predictions, known, chosen
         self._on_cell = on_cell
-        attempted = {known.name(table, column) for table, column in predictions.attempted if column in chosen[table]}
+        self._names = {
+            (table, column): known.name(table, column) for table, columns in chosen.items() for column in columns
+        }
+        attempted = {self._names[place] for place in predictions.attempted if place in self._names}
         self._scores = Scores(
             plan.run_id,
             documents=plan.total_items,
@@ -232,17 +235,13 @@ class _Scorer:
             for cell in found.cells:
                 perfect &= cell.outcome in (Outcome.RIGHT, Outcome.EMPTY)
                 for tally in tallies:
-                    tally[self._known.name(table, cell.column)].add(
-                        cell.outcome, exact=cell.exact, likeness=cell.likeness
-                    )
+                    tally[self._names[table, cell.column]].add(cell.outcome, exact=cell.exact, likeness=cell.likeness)
                 if self._on_cell is not None:
                     self._on_cell(document, cell)
         self._scores.perfect_documents += perfect
 
     def _blank(self) -> dict[str, Tally]:
-        return {
-            self._known.name(table, column): Tally() for table, columns in self._chosen.items() for column in columns
-        }
+        return {name: Tally() for name in self._names.values()}
 
 
 def _printed(

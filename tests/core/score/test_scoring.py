@@ -153,8 +153,8 @@ PLANTED: dict[str, Plant] = {
     "a digit lost": changed("invoices", "amount_due", lambda text: text[1:], fits=lambda text: len(text) > 5),
     "ten times as much": changed("invoices", "net_total", lambda text: str(Decimal(text) * 10)),
     "another sign": changed("line_items", "net_amount", lambda text: f"-{text}", fits=lambda text: Decimal(text) > 0),
-    "another country's marks": changed("invoices", "net_total", lambda _: "1,234.50", "de"),
-    "finer than the minor unit": changed("invoices", "net_total", lambda text: f"{text}0004", "de"),
+    "another country's marks": changed("invoices", "net_total", lambda _: "1,234.50", "de-DE"),
+    "finer than the minor unit": changed("invoices", "net_total", lambda text: f"{text}0004", "de-DE"),
     "an amount in words": changed("invoices", "gross_total", lambda _: "two hundred"),
     "two amounts in one": changed("invoices", "gross_total", lambda text: f"{text} {text}"),
     "day and month exchanged": changed(
@@ -203,16 +203,16 @@ def test_a_planted_error_costs_exactly_what_it_is(corpus: Any, name: str) -> Non
 @pytest.mark.parametrize(
     ("column", "make", "locale"),
     [
-        ("gross_total", lambda text: f"{Decimal(text):,.2f}".translate(str.maketrans(",.", ".,")) + " €", "de"),
-        ("gross_total", lambda text: f"EUR {text}", "de"),
+        ("gross_total", lambda text: f"{Decimal(text):,.2f}".translate(str.maketrans(",.", ".,")) + " €", "de-DE"),
+        ("gross_total", lambda text: f"EUR {text}", "de-DE"),
         ("gross_total", lambda text: f"${Decimal(text):,.2f}", "en-US"),
         ("gross_total", float, "en-US"),
-        ("issue_date", lambda text: f"{text[8:]}.{text[5:7]}.{text[2:4]}", "de"),
-        ("issue_date", lambda text: f"{text[:4]}年{int(text[5:7])}月{int(text[8:])}日", "ja"),
+        ("issue_date", lambda text: f"{text[8:]}.{text[5:7]}.{text[2:4]}", "de-DE"),
+        ("issue_date", lambda text: f"{text[:4]}年{int(text[5:7])}月{int(text[8:])}日", "ja-JP"),
         ("issue_date", lambda text: f"{text}T00:00:00", ""),
         ("number", lambda text: text.replace("-", " ").lower(), ""),
         ("seller_name", lambda text: f"  {text.replace(' ', '   ')}", ""),
-        ("seller_address", lambda text: text.replace("\n", ", "), "de"),
+        ("seller_address", lambda text: text.replace("\n", ", "), "de-DE"),
     ],
 )
 def test_another_way_to_write_the_same_is_right(
