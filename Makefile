@@ -32,12 +32,12 @@ ui: $(STAMP) ## The Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p $${PORT:-3000}
 
 test: $(STAMP) ## Lint, types, and every test at its stated smaller size
-	@deploy/system.sh chromium poppler
+	@deploy/system.sh chromium poppler tesseract
 	@$(MAKE) --no-print-directory lint
 	@$(BIN)/pytest -q -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
 
 coverage: $(STAMP) ## The tests once more, slower, with the lines and branches that none of them reaches
-	@deploy/system.sh chromium poppler
+	@deploy/system.sh chromium poppler tesseract
 	@$(BIN)/pytest -q -n $(PROCESSES) --dist loadscope --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 lint: $(STAMP) ## Style, docstrings, types, which package may import which, and dependencies nobody uses
@@ -48,7 +48,7 @@ lint: $(STAMP) ## Style, docstrings, types, which package may import which, and 
 	@$(BIN)/deptry .
 
 prove: $(STAMP) ## The tests at their full figures (an hour and more)
-	@deploy/system.sh chromium poppler
+	@deploy/system.sh chromium poppler tesseract
 	@DOCGEN_PROVE=1 $(BIN)/pytest -q
 
 bench: $(STAMP) ## Every speed claim, each against a baseline in the same run

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure of the programs that Python's packages do not bring: system.sh [chromium] [poppler]
+# Makes sure of the programs that Python's packages do not bring: system.sh [chromium] [poppler] [tesseract]
 # Takes what is there; else installs it where that is possible; else says what to type.
 set -uo pipefail
 bin=.venv/bin
@@ -29,6 +29,14 @@ poppler() {
   echo "No pdftotext here (the demo's extractor, the tests' outside witness); fetching it …"
   distribution poppler-utils && command -v pdftotext >/dev/null && return
   echo "The demo and the tests need poppler's pdftotext. As root: apt-get install poppler-utils; on a Mac: brew install poppler" >&2
+  exit 2
+}
+
+tesseract() {
+  type -P tesseract >/dev/null && return # a program: this function has its name
+  echo "No tesseract here (the tests' outside witness of captured pages); fetching it …"
+  distribution tesseract-ocr && type -P tesseract >/dev/null && return
+  echo "The tests need tesseract. As root: apt-get install tesseract-ocr; on a Mac: brew install tesseract" >&2
   exit 2
 }
 

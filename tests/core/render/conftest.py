@@ -15,10 +15,13 @@ import numpy.typing as npt
 import pytest
 
 from docgen_core.render.boxes import Box, Rendered
+from docgen_core.render.capture import Captured, CapturedPage
 from docgen_core.render.chromium import Renderer
 from docgen_core.render.html import Page, PrintLog
+from docgen_core.render.pictures import sheets
 
 Draw = Callable[[Page], Rendered]
+Grey = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,39 @@ def paper() -> Paper:
 @pytest.fixture(scope="session")
 def new_paper() -> type[Paper]:
     return Paper
+
+
+@pytest.fixture(scope="session")
+def upright() -> Callable[..., Grey]:
+    """`upright(box, page, pixels, margin)`: a box of a captured page, its text running to the right."""
+    return _upright
+
+
+def _upright(box: Box, page: CapturedPage, pixels: Grey, margin: float) -> Grey:
+    """A box and so many points around it, its text running to the right, at six pixels a point."""
+    corners = np.array(box.quad).reshape(4, 2)
+    across, down = corners[1] - corners[0], corners[3] - corners[0]
+    wide, high = float(np.linalg.norm(across)), float(np.linalg.norm(down))
+    out_x, out_y = across / wide * margin, down / high * margin
+    outer = corners + np.array([-out_x - out_y, out_x - out_y, out_x + out_y, -out_x + out_y])
+    scale = np.array([pixels.shape[1] / page.points[0], pixels.shape[0] / page.points[1]])
+    source = ((outer * [1, -1] + [0, page.points[1]]) * scale - 0.5).astype(np.float32)
+    width, height = round((wide + 2 * margin) * 6), round((high + 2 * margin) * 6)
+    target = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32) - 0.5
+    turn = cv2.getPerspectiveTransform(source, target)
+    return np.asarray(cv2.warpPerspective(pixels, turn, (width, height), borderMode=cv2.BORDER_REPLICATE), np.uint8)
+
+
+@pytest.fixture(scope="session")
+def pictures() -> Callable[[Captured], Iterator[Grey]]:
+    """`pictures(captured)`: each page of a document in grey."""
+    return _pictures
+
+
+def _pictures(captured: Captured) -> Iterator[Grey]:
+    for file in captured.files:
+        for sheet in sheets(file.data, dpi=150):
+            yield np.asarray(cv2.cvtColor(sheet, cv2.COLOR_BGR2GRAY), np.uint8)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ import pypdfium2
 import pytest
 
 from docgen_core.draws import Draws
-from docgen_core.render.boxes import Box, Rendered
-from docgen_core.render.capture import CONDITIONS, Captured, CapturedPage, capture
+from docgen_core.render.boxes import Rendered
+from docgen_core.render.capture import CONDITIONS, Captured, capture
 from docgen_core.render.capture.dial import Dial
-from docgen_core.render.pictures import sheets
 
 DAMAGED = tuple(name for name in CONDITIONS if name != "clean")
 CONTRAST = 22
@@ -51,30 +49,11 @@ def taken(rendered: Rendered, condition: str, seed: int, wear: int | None = None
     return capture(rendered, condition, Draws("taken", seed), document_id="d-1", wear=wear, **how)
 
 
-def upright(box: Box, page: CapturedPage, pixels: Grey, margin: float) -> Grey:
-    """A box and so many points around it, its text running to the right, at six pixels a point."""
-    corners = np.array(box.quad).reshape(4, 2)
-    across, down = corners[1] - corners[0], corners[3] - corners[0]
-    wide, high = float(np.linalg.norm(across)), float(np.linalg.norm(down))
-    out_x, out_y = across / wide * margin, down / high * margin
-    outer = corners + np.array([-out_x - out_y, out_x - out_y, out_x + out_y, -out_x + out_y])
-    scale = np.array([pixels.shape[1] / page.points[0], pixels.shape[0] / page.points[1]])
-    source = ((outer * [1, -1] + [0, page.points[1]]) * scale - 0.5).astype(np.float32)
-    width, height = round((wide + 2 * margin) * 6), round((high + 2 * margin) * 6)
-    target = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32) - 0.5
-    turn = cv2.getPerspectiveTransform(source, target)
-    return np.asarray(cv2.warpPerspective(pixels, turn, (width, height), borderMode=cv2.BORDER_REPLICATE), np.uint8)
-
-
-def pictures(captured: Captured) -> Iterator[Grey]:
-    for file in captured.files:
-        for sheet in sheets(file.data, dpi=150):
-            yield np.asarray(cv2.cvtColor(sheet, cv2.COLOR_BGR2GRAY), np.uint8)
-
-
 @pytest.mark.parametrize("wear", [None, 0, 60, 100])
 @pytest.mark.parametrize("condition", DAMAGED)
-def test_boxes_hold_their_ink_and_stay_on_the_page(order: Rendered, condition: str, wear: int | None) -> None:
+def test_boxes_hold_their_ink_and_stay_on_the_page(
+    order: Rendered, condition: str, wear: int | None, upright: Any, pictures: Any
+) -> None:
     captured = taken(order, condition, 3, wear, output="png")
     assert [box.print for box in captured.boxes] == [box.print for box in order.boxes]
     (page,), (picture,) = captured.pages, list(pictures(captured))
@@ -87,19 +66,21 @@ def test_boxes_hold_their_ink_and_stay_on_the_page(order: Rendered, condition: s
 
 
 @pytest.mark.parametrize("condition", DAMAGED)
-def test_a_box_lies_where_its_ink_lies(renderer: Any, new_paper: Any, condition: str) -> None:
+def test_a_box_lies_where_its_ink_lies(
+    renderer: Any, new_paper: Any, condition: str, upright: Any, pictures: Any
+) -> None:
     paper = new_paper()
     body = f"<p style='margin:60mm 0 0 50mm;font:30pt \"Docgen Sans\"'>{paper.show('letter', 'H')}</p>"
     page = paper.page(body, "@page{size:105mm 148mm;margin:4mm}body{font:9pt 'Docgen Sans'}")
     rendered = renderer.render(page, document_id="d", subject="s")
     clean = taken(rendered, "clean", 0, output="png")
-    expected = ink_middle(clean)
+    expected = ink_middle(clean, upright, pictures)
     for seed in range(3):
-        found = ink_middle(taken(rendered, condition, seed, 40, output="png"))
+        found = ink_middle(taken(rendered, condition, seed, 40, output="png"), upright, pictures)
         assert np.abs(found - expected).max() < MIDDLE_POINTS
 
 
-def ink_middle(captured: Captured) -> npt.NDArray[np.float64]:
+def ink_middle(captured: Captured, upright: Any, pictures: Any) -> npt.NDArray[np.float64]:
     """Middle of the ink, in points from the upper left corner of a margin around the one box."""
     (box,) = captured.boxes
     (picture,) = pictures(captured)
@@ -139,7 +120,7 @@ def test_documents_differ_in_resolution_and_colour(order: Rendered) -> None:
     assert depths == {2, 3}
 
 
-def test_a_fax_has_no_grey(order: Rendered) -> None:
+def test_a_fax_has_no_grey(order: Rendered, pictures: Any) -> None:
     (picture,) = pictures(taken(order, "fax", 1, output="tiff"))
     assert set(np.unique(picture)) == {0, 255}
     drawn = pypdfium2.PdfDocument(taken(order, "fax", 1).files[0].data)[0]
@@ -152,7 +133,7 @@ def test_a_photograph_is_larger_than_its_sheet(order: Rendered) -> None:
     assert all(photo > sheet for photo, sheet in zip(page.points, order.page_sizes[0], strict=True))
 
 
-def test_what_is_written_on_a_page_hides_no_value(order: Rendered) -> None:
+def test_what_is_written_on_a_page_hides_no_value(order: Rendered, upright: Any, pictures: Any) -> None:
     """Under marker, ticks and notes the values' own pixels are as dark as on the page without them, or nearly."""
     for seed in range(4):
         captured = taken(order, "highlighter_notes", seed, 100, output="png")
