@@ -26,6 +26,9 @@ PAGE_MM = {A4: (210.0, 297.0), LETTER: (215.9, 279.4)}
 LAST_RESORT_FACE = "Docgen JP"
 """Ends every font stack: it draws whatever the company's typeface lacks."""
 
+_SIGNS_FACE = "Docgen Sans"
+"""Has every currency's sign; some typefaces, and the Japanese ones, have not."""
+
 _JAPANESE_FACE = {"Docgen Serif": "Docgen JP Serif"}
 """Face for Japanese text that goes with a Latin one, where it is not the last resort."""
 _KOREAN_FACE = "Docgen KR"
@@ -129,7 +132,7 @@ def _stack(typeface: str, sheet: Sheet) -> str:
         faces.append(_JAPANESE_FACE.get(typeface, LAST_RESORT_FACE))
     if "KR" in {invoice.seller.country, invoice.buyer.country if invoice.buyer else ""}:
         faces.append(_KOREAN_FACE)
-    return ", ".join(f'"{face}"' for face in dict.fromkeys((*faces, LAST_RESORT_FACE)))
+    return ", ".join(f'"{face}"' for face in dict.fromkeys((*faces, _SIGNS_FACE, LAST_RESORT_FACE)))
 
 
 def _page_of(sheet: Sheet) -> tuple[str, str, str]:
