@@ -116,6 +116,8 @@ def wanted_deal(jurisdiction: Jurisdiction, mix: Mapping[str, int], products: Se
 
 def categories(jurisdiction: Jurisdiction, products: Sequence[Row]) -> Mapping[str, Maker]:
     """UNCL 5305 categories of sales that a company with these products can make, and how each is made."""
+    if not jurisdiction.levies:
+        return {"O": partial(_of_products, "O")}
     kinds = {is_goods(product) for product in products}
     found: dict[str, Maker] = {"E": _exempt}
     for category in sorted({product["tax_category"] for product in products} & {"S", "AA", "Z", "E", "O"}):

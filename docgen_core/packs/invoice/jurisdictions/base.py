@@ -93,6 +93,8 @@ class Jurisdiction(ABC):
     """By language, how the tax is called beside its rate: `VAT`, `USt.`, `Sales tax`."""
     european: ClassVar[bool] = False
     """Whether the country belongs to the European Union, whose members sell to one another untaxed."""
+    levies: ClassVar[bool] = True
+    """Whether sales are taxed at all."""
     service_abroad: ClassVar[str] = "O"
     """UNCL 5305 category of a service to a company outside the country (and outside the Union): out of
     scope where it counts as rendered there, G where it is an untaxed export."""

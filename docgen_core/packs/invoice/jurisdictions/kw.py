@@ -18,6 +18,7 @@ class Kuwait(ValueAddedTax):
 
     code = "KW"
     locales = ("en-001",)
+    levies = False
     rates = {"none": ("O", NOTHING)}
     tax_names = {"en": "Tax"}
     roundings = {RoundingPolicy.PER_BUCKET: 1}
