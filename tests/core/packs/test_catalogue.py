@@ -279,7 +279,7 @@ def test_shops_print_receipts_where_they_have_tills_and_send_invoices_elsewhere(
         company = catalogue_rows(CatalogueSpec(products=1), company_id)["companies"][0]
         if company["business_type"] == "grocery_retail":
             kinds[company["jurisdiction"]].add(company["document_kind"])
-    assert {"DE", "US", "JP"} <= set(kinds)
+    assert len(kinds) > 5
     for country, sent in kinds.items():
         assert sent == {"receipt" if content.jurisdictions()[country].till else "invoice"}
 
