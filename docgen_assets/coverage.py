@@ -24,9 +24,14 @@ PRINTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "": ("number", "issue_date", "seller_name", "seller_address", "net_total", "gross_total", "payment_terms"),
         "kind = 'receipt'": ("issue_time",),
         "kind = 'invoice'": ("buyer_name", "buyer_address", "amount_due", "due_date"),
+        "kind IN ('credit_note', 'corrective_invoice')": ("buyer_name", "original_number", "original_date"),
+        "document_charge <> 0": ("document_charge", "document_charge_label"),
+        "withholding <> 0": ("withholding", "withholding_label"),
+        **{f"{name} <> 0": (name,) for name in ("document_discount", "shipping", "tip", "rounding", "credit_used")},
     },
     "line_items": {"": ("description", "quantity", "unit_price", "net_amount")},
     "tax_lines": {"": ("label", "tax")},
+    "instalments": {"": ("due_date", "amount")},
 }
 """Columns that every layout prints where they hold something: by table, and by which of its rows."""
 

@@ -18,7 +18,7 @@ from docgen_core.runs.selection import CatalogueSpec, Selection
 
 
 class InvoicePack:
-    """Invoices and receipts of three countries (`packs/contract.py` says what each method promises)."""
+    """Invoices, receipts and credit notes of many countries (`packs/contract.py` says what each method promises)."""
 
     name = "invoice"
     version = "3"
