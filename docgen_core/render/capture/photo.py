@@ -148,15 +148,26 @@ def _contact_shadow(corners: list[tuple[float, float]], size: tuple[int, int], d
 
 
 def _shaken(seen: Pixels, dial: Dial, scale: float) -> Pixels:
-    """Smeared by a hand that moved."""
-    long = round(dial.amount("shake_tenths", -18, 52) / 10 * scale)
-    if long < 2:
+    """Smeared by a hand that moved: the mean of four places along a line, alike on both sides of the middle."""
+    half = dial.amount("shake_tenths", -18, 52) / 20 * scale
+    if half < 1:
         return seen
-    kernel = np.zeros((2 * long + 1, 2 * long + 1), dtype=np.uint8)
     turn = np.deg2rad(dial.draws.integer("shake_degrees", 0, 179))
-    across, down = round(float(np.cos(turn)) * long / 2), round(float(np.sin(turn)) * long / 2)
-    cv2.line(kernel, (long - across, long - down), (long + across, long + down), (1,))
-    return np.asarray(cv2.filter2D(seen, -1, kernel / np.float32(kernel.sum())), dtype=np.uint8)
+    for share in (2 / 3, 1 / 3):
+        across, down = round(float(np.cos(turn)) * half * share), round(float(np.sin(turn)) * half * share)
+        if across or down:
+            seen = _doubled(seen, across, down)
+    return seen
+
+
+def _doubled(seen: Pixels, across: int, down: int) -> Pixels:
+    """The mean of the picture moved by so many pixels and moved back by as many."""
+    height, width = seen.shape[:2]
+    x, y = abs(across), abs(down)
+    wide = np.asarray(cv2.copyMakeBorder(seen, y, y, x, x, cv2.BORDER_REPLICATE), dtype=np.uint8)
+    there = wide[y + down : y + down + height, x + across : x + across + width]
+    back = wide[y - down : y - down + height, x - across : x - across + width]
+    return np.asarray(cv2.addWeighted(there, 0.5, back, 0.5, 0), dtype=np.uint8)
 
 
 def _light(dial: Dial, size: tuple[int, int]) -> Pixels:
