@@ -126,7 +126,8 @@ def _priced(item: Item, ways: Ways, draws: Draws) -> list[Sale]:
         return [_by_schedule(item, ways, draws)]
     if ways.model == METERED and tiered:
         return [_metered(item, ways, draws)]
-    if ways.model == SEATS and product["unit_code"] == _USER_MONTH and item.quantity > 1:
+    per_user = product["unit_code"] == _USER_MONTH and product["unit"] not in ways.jurisdiction.month_units
+    if ways.model == SEATS and per_user and item.quantity > 1:
         return _seats(item, ways, draws)
     if ways.model == VOLUME and (tiered or model == "per_unit"):
         return [_by_volume(item, ways), *_deposits(item, ways)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 from stdnum.pl import nip, regon
 
 from docgen_core.draws import Draws
 from docgen_core.packs.invoice import registrations
+from docgen_core.packs.invoice.arithmetic import Tax
 from docgen_core.packs.invoice.jurisdictions.base import Account, Facts
 from docgen_core.packs.invoice.jurisdictions.vat import ValueAddedTax
 from docgen_core.packs.invoice.model import Registration
@@ -41,6 +43,12 @@ class Poland(ValueAddedTax):
         if draws.chance("no statistical number", 250):
             return (tax_id, court)
         return (tax_id, Registration("PL:TAX", "REGON", _statistical_number(draws)), court)
+
+    def untaxed(self, category: str) -> Tax:
+        """What charges nothing: letters in the place of a rate, but for the rate of zero."""
+        tax = super().untaxed(category)
+        letters = self.customs.categories[category]
+        return replace(tax, label=f"VAT {letters}") if category in ("E", "AE", "O") else tax
 
     def account(self, draws: Draws, holder: str) -> Account:
         """Bank and account number, written as an IBAN; seldom a BIC."""
