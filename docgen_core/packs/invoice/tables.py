@@ -113,6 +113,7 @@ ACCOUNT_COLUMNS = {
     "bic": "BIC of the bank.",
     "routing_number": "Routing number, sort code, BSB, IFSC, institution and transit.",
     "account_number": "Account number.",
+    "payment_key": "Random key of an instant payment (Pix).",
 }
 """Columns that `Payment.account_columns` may name."""
 

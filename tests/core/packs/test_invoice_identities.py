@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from uuid import UUID
 
 import pytest
 from stdnum import bic, iban, luhn
@@ -338,6 +339,9 @@ def test_mexican_numbers_check_and_date_from_a_day_without_notaries() -> None:
 def test_brazilian_numbers_check_and_lie_beyond_what_was_given_out() -> None:
     for number in numbers("BR", "BR:VAT"):
         assert cnpj.is_valid(number) and number.startswith("99.9") and "/0001-" in number
+    keys = [account["payment_key"] for account in accounts("BR") if "payment_key" in account]
+    assert len(set(keys)) == len(keys) > 10
+    assert all(UUID(key).version == 4 for key in keys)
 
 
 def test_dutch_numbers_check_and_lie_where_none_are_given_out() -> None:

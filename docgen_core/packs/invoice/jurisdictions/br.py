@@ -7,6 +7,7 @@ are those of `data/places/br.tsv`; they are plausible for the years that documen
 from __future__ import annotations
 
 from decimal import Decimal
+from uuid import UUID
 
 from stdnum.br import cnpj
 
@@ -62,16 +63,17 @@ class Brazil(ValueAddedTax):
         return (number, Registration("BR:TAX", "Inscrição Municipal", _town_number(draws)))
 
     def account(self, draws: Draws, holder: str) -> Account:
-        """Bank, branch, account and who holds it."""
+        """Bank, branch, account and who holds it, and mostly a random Pix key."""
         bank = draws.choice("bank", places.name_parts(self.locale)["bank"]["names"])
         branch = registrations.drawn_digits(registrations.of_bank(bank), "branch", 4)
         account = f"{draws.integer('account', 10_000, 9_999_999)}-{draws.integer('account digit', 0, 9)}"
-        return (
+        printed = (
             ("bank_name", "Banco", bank),
             ("bank_branch", "Agência", branch),
             ("account_number", "Conta corrente", account),
             ("account_holder", "Favorecido", holder),
         )
+        return printed if draws.chance("no pix", 350) else (*printed, ("payment_key", "Chave Pix", _pix_key(draws)))
 
     def tax(self, tax_class: str, place: Place) -> Tax:
         """ISS on a service, ICMS on the rest, at the rates of the buyer's town and state."""
@@ -94,6 +96,11 @@ def _cnpj(draws: Draws) -> str:
     """Head office of a company beyond 99.9 million, to where the Receita Federal has not counted."""
     body = f"999{registrations.drawn_digits(draws, 'cnpj', 5)}0001"
     return str(cnpj.format(f"{body}{cnpj.calc_check_digits(f'{body}00')}"))
+
+
+def _pix_key(draws: Draws) -> str:
+    """A random key (a version 4 UUID): that it is one in use is as good as impossible."""
+    return str(UUID(int=draws.bits("pix") << 64 | draws.bits("pix end"), version=4))
 
 
 def _town_number(draws: Draws) -> str:
