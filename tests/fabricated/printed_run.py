@@ -41,10 +41,18 @@ class MadeCatalogue:
 
 
 def printed_run(
-    blobs: BlobStore, run_id: str, pack: Pack, *, documents: int, companies: int, seed: int = 0, unit_size: int = 4
+    blobs: BlobStore,
+    run_id: str,
+    pack: Pack,
+    *,
+    documents: int,
+    companies: int,
+    seed: int = 0,
+    selection: Selection | None = None,
+    unit_size: int = 4,
 ) -> None:
     """Publish and seal the run."""
-    catalogue, selection = MadeCatalogue(pack, companies), Selection()
+    catalogue, selection = MadeCatalogue(pack, companies), selection or Selection()
     spec = DocumentsSpec(
         pack=pack.name,
         pack_version=pack.version,

@@ -45,3 +45,10 @@ def test_predictions_that_do_not_fit_leave_no_report(shop: Any, tmp_path: Path) 
     refused = shop("score", "r1", tmp_path / "said.csv", "--parquet", tmp_path / "cells.parquet")
     assert refused.code == 2 and "are not of run 'r1', first 'b0b0b0b0-0000000' (line 2)" in refused.complaint
     assert sorted(path.name for path in tmp_path.iterdir()) == ["said.csv"]
+
+
+def test_a_run_that_is_not_there_or_not_done_is_not_scored(shop: Any, said: Path) -> None:
+    unknown = shop("score", "nope", said)
+    assert unknown.code == 2 and "no run 'nope' here" in unknown.complaint
+    undone = shop("score", "r2", said)
+    assert undone.code == 3 and "`docgen work r2` finishes it" in undone.complaint

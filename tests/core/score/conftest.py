@@ -16,9 +16,12 @@ from printed_run import printed_run
 from docgen_core import golden
 from docgen_core.blobs.memory import MemoryBlobStore
 from docgen_core.packs.invoice import PACK
+from docgen_core.runs.selection import Selection
 from docgen_core.score import Scores, score_run
 
 RUN = "r1"
+LOCALES = ("de-DE", "en-US", "fr-FR", "ja-JP")
+"""Unlike in their marks, the order of their dates and their scripts."""
 Tables = dict[str, list[dict[str, Any]]]
 
 
@@ -62,7 +65,7 @@ class Corpus:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     blobs = MemoryBlobStore()
-    printed_run(blobs, RUN, PACK, documents=30, companies=60)
+    printed_run(blobs, RUN, PACK, documents=20, companies=50, selection=Selection(locales=LOCALES))
     run = golden.open(RUN, blobs)
     rows: Sequence[dict[str, Any]] = run.table("documents").to_arrow().to_pylist()
     made = Corpus(blobs, tmp_path_factory.mktemp("scored"), {}, {row["document_id"]: row for row in rows})
