@@ -38,6 +38,7 @@ _DESCRIPTIONS = {
     "line_items": "One row a printed line, with quantity, price, discounts and tax.",
     "tax_lines": "One row a tax on a bucket of a document.",
     "instalments": "One row a part of the amount due with a day of its own.",
+    "codes": "One row a bar or matrix code on a page: what a reader decodes, and what it is for.",
     "documents": "One row a file: where it is, how it looks, its digest.",
     "pages": "One row a page: the file it is in, its size in points and pixels, its resolution.",
     "field_boxes": "One row a printed fragment: which golden value stands where on which page.",

@@ -111,6 +111,7 @@ def finish(raw: bytes, page: Page, *, faces: Iterable[str], document_id: str, su
     return Rendered(pdf, len(sizes), sizes, boxes)
 
 
+_PICTURE = "the picture"
 _Text = tuple[str, gates.Floats]
 """A page's characters but white space, and their boxes: rows of left, top, right, bottom."""
 
@@ -133,8 +134,9 @@ def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Text], lis
             gates.refuse_blank(number, picture)
             gates.refuse_missing_glyphs(number, chars)
             gates.refuse_outside(number, sizes[-1], chars, boxes)
-            seen = gates.inked(picture, sizes[-1][1], boxes)
-            fragments += _fragments(number, texts[-1], _links(document, sheet), seen)
+            links = _links(document, sheet)
+            seen, drawn = (gates.inked(picture, sizes[-1][1], each) for each in (boxes, links[1]))
+            fragments += _fragments(number, texts[-1], links, seen, drawn)
             sheet.close()
     finally:
         document.close()
@@ -191,9 +193,16 @@ def _links(document: Any, sheet: Any) -> tuple[list[str], gates.Floats]:
 
 
 def _fragments(
-    number: int, text: _Text, links: tuple[list[str], gates.Floats], inked: npt.NDArray[np.bool_]
+    number: int,
+    text: _Text,
+    links: tuple[list[str], gates.Floats],
+    inked: npt.NDArray[np.bool_],
+    drawn: npt.NDArray[np.bool_],
 ) -> Iterator[_Fragment]:
-    """The page's links, each with the characters whose middle is inside it."""
+    """The page's links, each with the characters whose middle is inside it.
+
+    `inked` says of each character, and `drawn` of each link, whether it can be seen.
+    """
     chars, boxes = text
     targets, rects = links
     link_of, char_of = within(boxes, rects)
@@ -207,8 +216,11 @@ def _fragments(
     _refuse_overlap(number, targets, rects)
     sides = (np.round(rects.astype(np.float64), BOX_PLACES) + 0.0).tolist()
     all_seen = not unseen.any()
-    for target, (left, top, right, bottom), (start, end) in zip(targets, sides, pairwise(ends.tolist()), strict=True):
+    spans = zip(targets, sides, pairwise(ends.tolist()), strict=True)
+    for place, (target, (left, top, right, bottom), (start, end)) in enumerate(spans):
         hidden = "" if all_seen else "".join(np.array(list(inside[start:end]))[unseen[start:end]])
+        if start == end and not drawn[place]:
+            hidden = _PICTURE
         yield _Fragment(target, number, left, top, right, bottom, inside[start:end], hidden)
 
 

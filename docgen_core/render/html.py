@@ -33,7 +33,7 @@ class Print:
     occurrence: int
     """From 0, in document order, for a value that is printed more than once."""
     text: str
-    """As printed."""
+    """As printed; empty for a value that a picture says."""
     value: str
     """The golden value in canonical form: decimals without exponent or needless zeros beyond the
     currency's, ISO dates, text as it is."""
@@ -56,12 +56,21 @@ class PrintLog:
         text = normalize("NFC", text)
         if not text:
             return Markup("")
+        entry = self._log(table, row_key, column, text, value)
+        return Markup(f'<a href="{escape(entry.href)}">{escape(text)}</a>')
+
+    def draw(self, table: str, row_key: str, column: str, picture: Markup, value: str) -> Markup:
+        """The markup of a picture that says golden `value`, such as a bar code. It holds no text."""
+        entry = self._log(table, row_key, column, "", value)
+        return Markup(f'<a class="drawn" href="{escape(entry.href)}">{picture}</a>')
+
+    def _log(self, table: str, row_key: str, column: str, text: str, value: str) -> Print:
         key = (table, row_key, column)
         occurrence = self._seen.get(key, 0)
         self._seen[key] = occurrence + 1
         entry = Print(table, row_key, column, occurrence, text, value)
         self.prints.append(entry)
-        return Markup(f'<a href="{escape(entry.href)}">{escape(text)}</a>')
+        return entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,7 @@ def tables(computations: dict[str, tuple[int, RoundingPolicy, Computation]]) -> 
         "line_items": line_items,
         "tax_lines": tax_lines,
         "instalments": parts,
+        "codes": [],
         "documents": documents,
     }
 

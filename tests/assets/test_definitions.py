@@ -15,13 +15,14 @@ import yaml
 
 REPOSITORY = Path(__file__).parents[2]
 
-TABLES = ["documents", "field_boxes", "instalments", "invoices", "line_items", "pages", "tax_lines", "words"]
+TABLES = ["codes", "documents", "field_boxes", "instalments", "invoices", "line_items", "pages", "tax_lines", "words"]
 CATALOGUE_TABLES = ["companies", "llm_usage", "price_tiers", "products"]
 """Of a whole catalogue version, and so without partitions."""
 
 SNAPSHOT = {
     "assets": {
         "catalogue": [],
+        "codes": ["golden_shards"],
         "companies": ["catalogue"],
         "documents": ["golden_shards"],
         "field_boxes": ["golden_shards"],
@@ -41,6 +42,7 @@ SNAPSHOT = {
         "catalogue:budget_kept",
         "catalogue:ranges_complete",
         "catalogue:texts_accepted",
+        "codes:row_count_matches_manifest",
         "documents:row_count_matches_manifest",
         "field_boxes:box_coverage",
         "field_boxes:row_count_matches_manifest",

@@ -21,6 +21,7 @@ import pyarrow as pa
 from docgen_core.golden import DECIMAL, IDENTIFIER, KEY_FIELDS, column
 from docgen_core.money import plain
 from docgen_core.packs.contract import Row
+from docgen_core.packs.invoice.codes import Code, codes_of
 from docgen_core.packs.invoice.model import Instalment, Invoice, Line, Party, Registration, TaxLine
 
 INVOICE_ROW_KEY = "1"
@@ -305,6 +306,14 @@ _IDENTIFIERS = re.compile(
 """Columns whose values are compared by letters and digits alone when an extractor is scored."""
 
 
+CODE_COLUMNS: tuple[Column, ...] = (
+    _text("symbology", "code_128, ean_13 or qr."),
+    _text("purpose", "number, article, amount, or credit_transfer (EPC069-12)."),
+    _text("text", "What a reader decodes."),
+    _of(pa.int32(), "line_number", "The line whose article it names.", optional=True),
+)
+
+
 def _schema(columns: Sequence[Column], *more: Column) -> pa.Schema:
     return pa.schema([*KEY_FIELDS, *(_marked(entry.field) for entry in (*columns, *more))])
 
@@ -320,6 +329,7 @@ TABLES: dict[str, pa.Schema] = {
     "line_items": _schema(LINE_COLUMNS, _CURRENCY, _MINOR_UNITS),
     "tax_lines": _schema(TAX_COLUMNS, _CURRENCY, _MINOR_UNITS),
     "instalments": _schema(INSTALMENT_COLUMNS, _CURRENCY, _MINOR_UNITS),
+    "codes": _schema(CODE_COLUMNS),
 }
 
 _BY_NAME: dict[str, dict[str, Column]] = {
@@ -329,6 +339,7 @@ _BY_NAME: dict[str, dict[str, Column]] = {
         ("line_items", LINE_COLUMNS),
         ("tax_lines", TAX_COLUMNS),
         ("instalments", INSTALMENT_COLUMNS),
+        ("codes", CODE_COLUMNS),
     )
 }
 
@@ -343,6 +354,7 @@ def rows(invoice: Invoice) -> dict[str, list[Row]]:
         "instalments": [
             _row(invoice, str(part.number), INSTALMENT_COLUMNS, part) | money for part in invoice.instalments
         ],
+        "codes": [_row(invoice, str(code.number), CODE_COLUMNS, code) for code in codes_of(invoice)],
     }
 
 
@@ -377,16 +389,17 @@ def _row(invoice: Invoice, row_key: str, columns: Sequence[Column], source: Any)
     return row
 
 
-def _source(invoice: Invoice, table: str, row_key: str) -> Invoice | Line | TaxLine | Instalment:
-    """What a row is read from. Lines, taxes and instalments are numbered by their position, from 1."""
+def _source(invoice: Invoice, table: str, row_key: str) -> Invoice | Line | TaxLine | Instalment | Code:
+    """What a row is read from. Lines, taxes, instalments and codes are numbered by their position, from 1."""
     if table == "invoices":
         if row_key != INVOICE_ROW_KEY:
             raise KeyError(row_key)
         return invoice
-    numbered: Mapping[str, Sequence[Line | TaxLine | Instalment]] = {
+    numbered: Mapping[str, Sequence[Line | TaxLine | Instalment | Code]] = {
         "line_items": invoice.lines,
         "tax_lines": invoice.tax_lines,
         "instalments": invoice.instalments,
+        "codes": codes_of(invoice) if table == "codes" else (),
     }
     number = int(row_key)
     if not 1 <= number <= len(numbered[table]):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pikepdf
 import pytest
+from markupsafe import Markup
 
 from docgen_core.errors import GlyphMissing, RenderFailed
 from docgen_core.render import gates
@@ -228,6 +229,23 @@ def test_what_does_not_fit_is_seen_and_not_hidden(draw: Callable, paper: Any) ->
     name = paper.show("name", "A long name that has no room where it stands")
     rendered = draw(paper.page(f"<p style='width:2em;height:1em;overflow:hidden;white-space:nowrap'>{name}</p>"))
     assert [box.text for box in rendered.boxes] == ["A long name that has no room where it stands"]
+
+
+BARS = '<svg style="width:20mm;height:8mm" viewBox="0 0 20 8"><path fill="{ink}" d="M2 0h3v8h-3zM9 0h2v8h-2z"/></svg>'
+
+
+def test_a_value_that_a_picture_says_has_its_box_and_no_text(draw: Callable, paper: Any) -> None:
+    bars = paper.log.draw("rows", "1", "code", Markup(BARS.format(ink="#000")), "4711")
+    rendered = draw(paper.page(f"<p>{paper.show('total', '12.00')}</p><div>{bars}</div>"))
+    box = next(box for box in rendered.boxes if box.print.column == "code")
+    assert (box.text, box.print.value) == ("", "4711")
+    assert box.quad[1] - box.quad[5] >= 20
+
+
+def test_a_picture_that_cannot_be_seen_is_refused(draw: Callable, paper: Any) -> None:
+    bars = paper.log.draw("rows", "1", "code", Markup(BARS.format(ink="#fff")), "4711")
+    with pytest.raises(RenderFailed, match=r"rows\.code of row '1' .* cannot be seen"):
+        draw(paper.page(f"<p>x</p><div>{bars}</div>"))
 
 
 def test_a_value_in_a_repeated_table_head_is_refused(draw: Callable, paper: Any) -> None:

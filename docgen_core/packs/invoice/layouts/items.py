@@ -6,7 +6,7 @@ of all others, and a template's loop over them costs as much as the rest of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -110,8 +110,9 @@ _DISCOUNTS = frozenset({"discount", "discount_amount"})
 class ItemTable:
     """The table of lines of one sheet, in the order of columns that its company keeps."""
 
-    def __init__(self, sheet: Sheet) -> None:
-        self._sheet = sheet
+    def __init__(self, sheet: Sheet, code: Callable[[Cells], Markup]) -> None:
+        """`code` draws what is printed of a line's article as a bar code."""
+        self._sheet, self._code = sheet, code
         self.lines = sheet.lines
         layout = sheet.invoice.layout
         order = sheet.habits.choice("column_order", _ORDERS[layout])
@@ -139,7 +140,7 @@ class ItemTable:
         if column == "description":
             small = self._small_print(line)
             mark = self._sheet.reduced(line, "tax_category")
-            return line(column) + mark + (_DETAIL.format(small) if small else NOTHING)
+            return line(column) + mark + (_DETAIL.format(small) if small else NOTHING) + self._code(line)
         if column == "quantity_unit":
             return _quantity(line)
         if column == "discount":

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from docgen_core.packs.invoice.layouts import logo, marks, tape
+from docgen_core.packs.invoice.layouts.codes import CodePlaces
 from docgen_core.packs.invoice.layouts.hand import Hand
 from docgen_core.packs.invoice.layouts.items import ItemTable
 from docgen_core.packs.invoice.layouts.registry import A4, LETTER, RECEIPT
@@ -77,6 +78,7 @@ def render_page(invoice: Invoice) -> Page:
 def _body_names(sheet: Sheet, strip: tape.Tape) -> dict[str, Any]:
     invoice = sheet.invoice
     identity = invoice.identity
+    places = CodePlaces(sheet)
     return {
         "sheet": sheet,
         "invoice": invoice,
@@ -88,7 +90,8 @@ def _body_names(sheet: Sheet, strip: tape.Tape) -> dict[str, Any]:
         "title": sheet.w[invoice.kind],
         "habits": sheet.habits,
         "tape": strip,
-        "items": None if identity.paper == RECEIPT else ItemTable(sheet),
+        "items": None if identity.paper == RECEIPT else ItemTable(sheet, places.of_line),
+        "codes": places.of_document,
         "table_style": identity.table_style,
         "logo": logo.logo(identity.logo_seed, identity.accent, identity.monogram),
         "seal": logo.seal(invoice.seller.name),

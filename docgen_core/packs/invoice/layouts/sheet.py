@@ -102,6 +102,11 @@ class Cells:
         value = tables.value_of(self._sheet.invoice, self._table, self.row_key, column)
         return self._sheet.log.show(self._table, self.row_key, column, text, value)
 
+    def drawn(self, column: str, picture: Markup) -> Markup:
+        """Print a cell as a picture that says its value, and mark its place."""
+        value = tables.value_of(self._sheet.invoice, self._table, self.row_key, column)
+        return self._sheet.log.draw(self._table, self.row_key, column, picture, value)
+
     def __getitem__(self, column: str) -> Any:
         """The golden value itself, for a template to decide by; never to print."""
         return self._row[column]
@@ -127,6 +132,7 @@ class Sheet:
         self.inv = Cells(self, "invoices", golden["invoices"][0])
         self.lines = [Cells(self, "line_items", row) for row in golden["line_items"]]
         self.taxes = [Cells(self, "tax_lines", row) for row in golden["tax_lines"]]
+        self.codes = [Cells(self, "codes", row) for row in golden["codes"]]
         self.instalments = [Cells(self, "instalments", row) for row in golden["instalments"]]
         self._yen_suffix = self.language == "ja" and self.habits.chance("yen_suffix", 400)
 
