@@ -261,7 +261,7 @@ def _tie(prints: Sequence[Print], fragments: Sequence[_Fragment]) -> tuple[Box, 
         if parts is None:
             raise RenderFailed(f"{_name(entry)} is logged as printed and is not on the page")
         parts.sort(key=lambda part: (part.page, -part.top, part.left))
-        unseen = "".join(part.unseen for part in parts)
+        unseen = "".join(part.unseen for part in parts if part.text or not entry.text)
         if unseen:
             raise RenderFailed(f"{_name(entry)} is printed so that {unseen!r} cannot be seen")
         texts = _split(entry, [part.text for part in parts])

@@ -139,10 +139,10 @@ class TestPage:
             assert "<script" not in text
             assert "url(" not in text
 
-    def test_every_font_stack_ends_with_the_face_that_draws_japanese(self, rich):
+    def test_every_font_stack_has_the_face_that_draws_japanese(self, rich):
         stacks = [part.split(";")[0].split("}")[0] for part in rich.page.style.split("font-family:")[1:]]
         assert stacks
-        assert all(stack.strip().endswith('"Docgen JP"') for stack in stacks)
+        assert all('"Docgen JP"' in stack for stack in stacks)
 
     def test_the_same_invoice_gives_the_same_page(self, rich):
         assert render_page(rich.invoice) == rich.page
