@@ -33,18 +33,14 @@ def choose(rows: list[Row]) -> Choose:
     return lambda **selection: serving(PACK, Selection(**selection), iter(rows))
 
 
-def test_a_layout_that_a_trade_never_sends_is_refused_naming_what_it_sends(
-    choose: Choose, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pad = replace(LAYOUTS["letter"], name="pad", business_types=("painting_drywall", "plumbing_heating"))
-    known = {**LAYOUTS, "pad": pad}
-    for module in ("eligibility", "identity", "record"):
-        monkeypatch.setattr(f"docgen_core.packs.invoice.{module}.LAYOUTS", known)
+def test_a_layout_that_a_trade_never_sends_is_refused_naming_what_it_sends(choose: Choose, rows: list[Row]) -> None:
+    bills = [{**row, "business_type": "energy_telecom"} for row in rows if row["document_kind"] == "invoice"]
+    wish = Selection(layouts=("pad",), business_types=("energy_telecom",))
     with pytest.raises(SelectionRefused) as refused:
-        choose(layouts=("pad",), business_types=("software_saas",))
+        serving(PACK, wish, iter(bills))
     for part in (
-        "no company fits business type software_saas with layout pad",
-        "pad is sent by painting_drywall, plumbing_heating only",
+        "no company fits business type energy_telecom with layout pad",
+        f"pad is sent by {', '.join(sorted(LAYOUTS['pad'].business_types))} only",
         "they send banner",
     ):
         assert part in str(refused.value)
