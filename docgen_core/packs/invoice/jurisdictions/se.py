@@ -37,6 +37,8 @@ class Sweden(ValueAddedTax):
     street = "{head}{end}"
     house_numbers = (1, 96)
     cash_step = Decimal(1)
+    total_step = Decimal(1)
+    """Öre are rounded off in most bookkeeping programs, though coins are only gone from tills."""
 
     def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:
         """A seller prints its VAT number and mostly its organisationsnummer; some buyers the latter."""
