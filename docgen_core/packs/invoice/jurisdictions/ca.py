@@ -1,6 +1,6 @@
 """Canada: GST everywhere, and with it a province's tax, or HST in the place of both.
 
-Rates are those of most of the years that documents are dated in. Quebec writes French.
+Nova Scotia, whose rate changed in 2025, is left out. Quebec writes French.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ _PROVINCES: Mapping[str, _Province] = {
     "ON": _Province((("HST", Decimal(13)),)),
     "NB": _Province((("HST", Decimal(15)),)),
     "NL": _Province((("HST", Decimal(15)),)),
-    "NS": _Province((("HST", Decimal(15)),)),
     "PE": _Province((("HST", Decimal(15)),)),
     "QC": _Province((_GST, ("QST", Decimal("9.975")))),
     "BC": _Province((_GST, ("PST", Decimal(7))), on_services=False),

@@ -5,6 +5,7 @@ Rates are those since 2024.
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 
 from stdnum.ch import uid
@@ -31,6 +32,7 @@ class Switzerland(ValueAddedTax):
     locales = ("de-CH", "fr-CH", "it-CH")
     speakers = {"fr-CH": _ROMAND, "it-CH": _TICINO}
     rates = {"standard": ("S", Decimal("8.1")), "reduced": ("AA", Decimal("2.6"))}
+    rates_hold = (date(2024, 1, 1), date.max)
     tax_names = {"de": "MWST", "fr": "TVA", "it": "IVA"}
     holidays = frozenset(((1, 1), (1, 2), (8, 1), (12, 25), (12, 26)))
     closed = frozenset(((1, 1), (8, 1), (12, 25)))

@@ -6,6 +6,7 @@ one. Electricity, water and books bear no GST.
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 
 from stdnum import luhn
@@ -55,6 +56,8 @@ class India(ValueAddedTax):
         "reduced": ("AA", Decimal(5)),
         "exempt": ("E", NOTHING),
     }
+    rates_hold = (date.min, date(2025, 9, 21))
+    """On the day after, the rate of 12 per cent was given up."""
     tax_names = {"en": "GST"}
     exemptions = {"en-IN": "Exempt from GST (Notification No. 2/2017 and 12/2017 Central Tax (Rate))."}
     service_abroad = "G"
