@@ -133,6 +133,17 @@ _MARKS: tuple[Callable[[Draws, str, str], str], ...] = (
 )
 
 
+_WORDLESS = (_bars, _peaks, _links, _waves, _dots, _leaf)
+"""Marks without letters, which may lie under text."""
+
+
+@lru_cache(maxsize=256)
+def watermark(seed: int, accent: str) -> Markup:
+    """A large mark to lie under a page's text: an `svg.watermark`. It holds no letters, so it reads as no text."""
+    draws = Draws("watermark", seed)
+    return _svg("watermark", draws.choice("mark", _WORDLESS)(draws, str(escape(accent)), ""))
+
+
 @lru_cache(maxsize=256)
 def logo(seed: int, accent: str, monogram: str) -> Markup:
     """A company's logo: an `svg.logo` in the accent colour, the same for the same seed."""

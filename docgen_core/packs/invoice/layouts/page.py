@@ -16,8 +16,8 @@ from docgen_core.packs.invoice.layouts import logo, marks, tape
 from docgen_core.packs.invoice.layouts.codes import CodePlaces
 from docgen_core.packs.invoice.layouts.hand import Hand
 from docgen_core.packs.invoice.layouts.items import ItemTable
-from docgen_core.packs.invoice.layouts.registry import A4, LETTER, RECEIPT
-from docgen_core.packs.invoice.layouts.sheet import MINUS, Sheet
+from docgen_core.packs.invoice.layouts.registry import A4, LAYOUTS, LETTER, RECEIPT
+from docgen_core.packs.invoice.layouts.sheet import MINUS, NOTHING, Sheet
 from docgen_core.packs.invoice.model import Invoice
 from docgen_core.render.html import Page
 
@@ -33,6 +33,8 @@ _SIGNS_FACE = "Docgen Sans"
 _JAPANESE_FACE = {"Docgen Serif": "Docgen JP Serif"}
 """Face for Japanese text that goes with a Latin one, where it is not the last resort."""
 _KOREAN_FACE = "Docgen KR"
+
+WATERMARK_PER_MILLE = 140
 
 _DIGITS = "0123456789"
 _WHITE, _INK = "#ffffff", "#1b1b1b"
@@ -99,7 +101,16 @@ def _body_names(sheet: Sheet, strip: tape.Tape) -> dict[str, Any]:
         "signature": marks.signature(identity.logo_seed),
         "usage_chart": lambda: _usage_chart(sheet),
         "jitter": Hand(sheet).jitter,
+        "watermark": _watermark(sheet),
     }
+
+
+def _watermark(sheet: Sheet) -> Markup:
+    """A large faint mark behind everything, on the paper of a few companies."""
+    identity = sheet.invoice.identity
+    if not (LAYOUTS[identity.layout].watermarks and sheet.habits.chance("watermark", WATERMARK_PER_MILLE)):
+        return NOTHING
+    return logo.watermark(identity.logo_seed, identity.accent)
 
 
 def _usage_chart(sheet: Sheet) -> Markup:

@@ -40,6 +40,8 @@ class LayoutInfo:
     weight: int = 1
     """How often a company that it suits has it, against other layouts."""
     landscape: bool = False
+    watermarks: bool = False
+    """Whether it leaves white paper for one."""
     itemises_calls: bool = False
     """Whether it lists a month's calls one by one."""
 
@@ -79,6 +81,7 @@ def _pages(
     weight: int = 1,
     landscape: bool = False,
     itemises_calls: bool = False,
+    watermarks: bool = False,
 ) -> LayoutInfo:
     """A layout of invoices on paper of either size."""
     return LayoutInfo(
@@ -95,6 +98,7 @@ def _pages(
         weight=weight,
         landscape=landscape,
         itemises_calls=itemises_calls,
+        watermarks=watermarks,
     )
 
 
@@ -126,6 +130,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 most_lines=60,
                 table_styles=_STYLES,
                 reading_order="logo, buyer in the window, facts at the right, table, totals lower right, footer",
+                watermarks=True,
             ),
             LayoutInfo(
                 name="ledger",
@@ -165,6 +170,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 40,
                 ("ruled", "striped", "plain"),
                 "band with seller and title, buyer with facts and amount due, items, totals left, payment right",
+                watermarks=True,
             ),
             _pages(
                 "bleed",
@@ -177,12 +183,14 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 25,
                 ("ruled", "plain"),
                 "name and title, facts and buyer beside their labels, items in two columns, totals at the left",
+                watermarks=True,
             ),
             _pages(
                 "statement",
                 250,
                 ("ruled", "striped", "plain"),
                 "seller left, title and totals in a box at the right, a bar of facts, items, a slip to pay with last",
+                watermarks=True,
             ),
             _pages(
                 "utility",
@@ -220,6 +228,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 "a coupon to pay with first, then services by code, totals in the middle, numbers last",
                 business_types=("laboratory_supplies", "medical_supplies"),
                 weight=_ITS_OWN_TRADE,
+                watermarks=True,
             ),
             _pages(
                 "pad",
