@@ -12,7 +12,6 @@ from docgen_core.draws import Draws
 FIRST_ISSUE = date(2023, 1, 2)
 LAST_ISSUE = date(2025, 12, 31)
 """Documents are dated in this window, never by the clock."""
-USUAL_WINDOW = (FIRST_ISSUE, LAST_ISSUE)
 
 MonthDay = tuple[int, int]
 """A day of every year: (month, day)."""
@@ -24,12 +23,6 @@ _TILL_WEEK = (3, 3, 3, 3, 4, 6, 3)
 
 Window = tuple[date, date]
 """First and last day, both included."""
-
-
-def within(window: Window, other: Window) -> Window:
-    """What of the window lies in the other one; all of it, where nothing does."""
-    first, last = max(window[0], other[0]), min(window[1], other[1])
-    return (first, last) if first <= last else window
 
 
 def working_issue_date(
@@ -53,7 +46,9 @@ def first_issue(founded_year: int) -> date:
 
 def _after(founded_year: int, window: Window | None) -> Window:
     """What of the window lies after the company's first year; all of it, where nothing does."""
-    return within(window or USUAL_WINDOW, (first_issue(founded_year), date.max))
+    first, last = window or (FIRST_ISSUE, LAST_ISSUE)
+    began = first_issue(founded_year)
+    return (max(first, began), last) if began <= last else (first, last)
 
 
 @lru_cache(maxsize=64)

@@ -18,14 +18,7 @@ from docgen_core.packs.contract import Row, RunView
 from docgen_core.packs.invoice import conditions, identity, numbering
 from docgen_core.packs.invoice.arithmetic import Computation, compute
 from docgen_core.packs.invoice.billing import Offer, Order, Setting, bills_by_month, compose
-from docgen_core.packs.invoice.calendar_days import (
-    USUAL_WINDOW,
-    first_issue,
-    till_issue_date,
-    within,
-    working_day,
-    working_issue_date,
-)
+from docgen_core.packs.invoice.calendar_days import first_issue, till_issue_date, working_day, working_issue_date
 from docgen_core.packs.invoice.corrections import (
     CORRECTIVE,
     CREDIT_NOTE,
@@ -244,8 +237,7 @@ class _Draft:
         )
 
     def _issue_date(self) -> date:
-        founded = self.company.founded_year
-        window = within(self.run.selection.issued or USUAL_WINDOW, self.jurisdiction.rates_hold)
+        founded, window = self.company.founded_year, self.run.selection.issued
         if self.billed:
             return working_issue_date(self.draws, founded, self.jurisdiction.holidays, window)
         return till_issue_date(self.draws, founded, self.jurisdiction.closed, window)

@@ -221,6 +221,21 @@ def test_a_province_charges_its_own(region: str, tax_class: str, locale: str, pr
     assert sum(rate for _, rate in charged.printed) == charged.rate
 
 
+@pytest.mark.parametrize(
+    ("country", "tax_class", "day", "rate"),
+    [
+        ("CH", "standard", date(2023, 12, 31), "7.7"),
+        ("CH", "reduced", date(2024, 1, 1), "2.6"),
+        ("IN", "middle", date(2025, 9, 21), "12"),
+        ("IN", "middle", date(2025, 9, 22), "5"),
+    ],
+)
+def test_rates_are_those_of_the_day(country: str, tax_class: str, day: date, rate: str) -> None:
+    law = JURISDICTIONS[country].on(day)
+    assert law.tax(tax_class, places(country)[0]).rate == Decimal(rate)
+    assert law.locale == JURISDICTIONS[country].locale
+
+
 @settings(max_examples=60, deadline=None)
 @given(lines=st.lists(PRICES, min_size=1, max_size=5), policy=POLICIES)
 def test_taxes_on_one_base_are_rounded_each_for_itself(

@@ -89,13 +89,6 @@ def test_every_way_of_billing_and_paying_occurs(usual: list[Invoice]) -> None:
     assert categories["S"] > DOCUMENTS / 2
 
 
-def test_a_country_whose_rates_changed_writes_while_they_hold(usual: list[Invoice]) -> None:
-    for invoice in usual:
-        first, last = JURISDICTIONS[invoice.jurisdiction].rates_hold
-        assert first <= invoice.issue_date <= last
-    assert min(invoice.issue_date for invoice in usual if invoice.jurisdiction == "CH") >= date(2024, 1, 1)
-
-
 def test_a_buyer_abroad_is_named_with_its_country_and_numbers(documents: Documents) -> None:
     abroad = [
         invoice

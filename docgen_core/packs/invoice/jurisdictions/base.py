@@ -93,8 +93,6 @@ class Jurisdiction(ABC):
     """By language, how the tax is called beside its rate: `VAT`, `USt.`, `Sales tax`."""
     european: ClassVar[bool] = False
     """Whether the country belongs to the European Union, whose members sell to one another untaxed."""
-    rates_hold: ClassVar[tuple[date, date]] = (date.min, date.max)
-    """First and last day that the rates are those of; documents are dated between, unless other days are asked for."""
     levies: ClassVar[bool] = True
     """Whether sales are taxed at all."""
     service_abroad: ClassVar[str] = "O"

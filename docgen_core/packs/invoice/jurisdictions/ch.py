@@ -1,18 +1,16 @@
-"""Switzerland: MWST at 8.1, 3.8 and 2.6 per cent, in three languages, by the canton a company sits in.
-
-Rates are those since 2024.
-"""
+"""Switzerland: MWST at 8.1 and 2.6 per cent, in three languages, by the canton a company sits in."""
 
 from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from functools import cache
 
 from stdnum.ch import uid
 
 from docgen_core.draws import Draws
 from docgen_core.packs.invoice import places, registrations
-from docgen_core.packs.invoice.jurisdictions.base import Account
+from docgen_core.packs.invoice.jurisdictions.base import Account, Jurisdiction
 from docgen_core.packs.invoice.jurisdictions.vat import ValueAddedTax
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
@@ -32,7 +30,6 @@ class Switzerland(ValueAddedTax):
     locales = ("de-CH", "fr-CH", "it-CH")
     speakers = {"fr-CH": _ROMAND, "it-CH": _TICINO}
     rates = {"standard": ("S", Decimal("8.1")), "reduced": ("AA", Decimal("2.6"))}
-    rates_hold = (date(2024, 1, 1), date.max)
     tax_names = {"de": "MWST", "fr": "TVA", "it": "IVA"}
     holidays = frozenset(((1, 1), (1, 2), (8, 1), (12, 25), (12, 26)))
     closed = frozenset(((1, 1), (8, 1), (12, 25)))
@@ -41,6 +38,10 @@ class Switzerland(ValueAddedTax):
     total_step = Decimal("0.05")
     bban = "98bbbaaaaaaaaaaaa"
     """Clearing numbers from 90000 on are no bank's."""
+
+    def on(self, day: date) -> Jurisdiction:
+        """Until the end of 2023 the rates were 7.7 and 2.5 per cent."""
+        return self if day >= _RAISED else _before(self.locale)
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:
         """Street and number, postcode and town, in the language of the place."""
@@ -67,3 +68,17 @@ def _uid(draws: Draws) -> str:
         if check != "10":
             return str(uid.format(f"CHE{body}{check}"))
     raise AssertionError("one body in eleven has no check digit, never a hundred in a row")
+
+
+_RAISED = date(2024, 1, 1)
+
+
+class _Before(Switzerland):
+    """Swiss law until the rates were raised."""
+
+    rates = {"standard": ("S", Decimal("7.7")), "reduced": ("AA", Decimal("2.5"))}
+
+
+@cache
+def _before(locale: str) -> Switzerland:
+    return _Before(locale)

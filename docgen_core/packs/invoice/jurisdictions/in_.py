@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from functools import cache
 
 from stdnum import luhn
 
@@ -16,7 +17,7 @@ from docgen_core.draws import Draws
 from docgen_core.packs.contract import Row
 from docgen_core.packs.invoice import places, registrations
 from docgen_core.packs.invoice.arithmetic import Tax
-from docgen_core.packs.invoice.jurisdictions.base import Account
+from docgen_core.packs.invoice.jurisdictions.base import Account, Jurisdiction
 from docgen_core.packs.invoice.jurisdictions.vat import NOTHING, ValueAddedTax
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
@@ -56,8 +57,6 @@ class India(ValueAddedTax):
         "reduced": ("AA", Decimal(5)),
         "exempt": ("E", NOTHING),
     }
-    rates_hold = (date.min, date(2025, 9, 21))
-    """On the day after, the rate of 12 per cent was given up."""
     tax_names = {"en": "GST"}
     exemptions = {"en-IN": "Exempt from GST (Notification No. 2/2017 and 12/2017 Central Tax (Rate))."}
     service_abroad = "G"
@@ -74,6 +73,10 @@ class India(ValueAddedTax):
     }
     house_numbers = (2, 480)
     address_form = ("{number}, {street}", "{city} {postcode}", "{region}")
+
+    def on(self, day: date) -> Jurisdiction:
+        """On 22 September 2025 the rate of 12 per cent was given up."""
+        return self if day < _SIMPLIFIED else _after()
 
     def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:
         """Both print their GSTIN, whose middle is their PAN; a seller mostly prints that too."""
@@ -123,3 +126,17 @@ def _gstin(state: str, pan: str) -> str:
     """The first registration of the PAN in the state."""
     body = f"{state}{pan}1Z"
     return f"{body}{luhn.calc_check_digit(body, _ALPHABET)}"
+
+
+_SIMPLIFIED = date(2025, 9, 22)
+
+
+class _After(India):
+    """Indian law since there are two rates for most things."""
+
+    rates = {**India.rates, "middle": ("AA", Decimal(5))}
+
+
+@cache
+def _after() -> India:
+    return _After()
