@@ -84,7 +84,7 @@ class Pack(Protocol):
     """Changes whenever the same seed would give other bytes."""
     tables: Mapping[str, pa.Schema]
     """The golden tables of a document, without the core's (`documents`, `pages`, `field_boxes`, `words`).
-    Each has the core's `KEY_FIELDS` first."""
+    Each has the core's `KEY_FIELDS` first. The first of them has one row a document."""
     catalogue_tables: Mapping[str, pa.Schema]
     """The catalogue's tables; `companies` is one of them, each has `company_id`."""
 
