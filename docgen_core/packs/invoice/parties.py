@@ -6,6 +6,7 @@ same buyer comes back at several sellers with the same name and numbers. Nobody 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -112,7 +113,15 @@ def _number_abroad(country: str, region: str, number: int, resident: Resident, l
     draws = Draws("buyer", country, region, number)
     numbers = JURISDICTIONS[country].registrations(draws, resident.place, resident.name.form, seller=True)
     kept = [entry for entry in numbers if entry.column == "tax_id"][:1]
-    return tuple(replace(entry, label=customs(locale).vat_id) for entry in kept)
+    label = customs(locale).vat_id
+    return tuple(replace(entry, label=label, value=_abroad_form(country, entry.value)) for entry in kept)
+
+
+def _abroad_form(country: str, number: str) -> str:
+    """A number as other countries of the Union know it: after its country's letters."""
+    if not JURISDICTIONS[country].european or number.startswith(country):
+        return number
+    return country + re.sub(r"\W", "", number)
 
 
 def numbered(resident: Resident) -> Resident:

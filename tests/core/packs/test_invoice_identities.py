@@ -356,7 +356,7 @@ def test_dutch_numbers_check_and_lie_where_none_are_given_out() -> None:
 
 def test_polish_numbers_check_and_name_no_tax_office_or_bank() -> None:
     for number in numbers("PL", "PL:VAT"):
-        assert nip.is_valid(number) and number[1:3] == "00"
+        assert nip.is_valid(number) and nip.compact(number)[1:3] == "00"
     assert all(regon.is_valid(number) for number in numbers("PL", "PL:TAX"))
     for account in accounts("PL"):
         digits = iban.validate(account["iban"])[4:]
@@ -454,3 +454,12 @@ def test_a_company_abroad_has_a_number_and_its_country_in_the_sellers_language(c
     assert country == "KW" or (number is not None and number.label == "USt-IdNr. des Empfängers")
     assert resident.party.country == country
     assert resident.party.address_lines[-1] == locale_of("de-DE").territories[country]
+
+
+@pytest.mark.parametrize("country", [code for code in COUNTRIES if JURISDICTIONS[code].european and code != "NL"])
+def test_a_buyer_elsewhere_in_the_union_is_known_by_its_countrys_letters(country: str) -> None:
+    resident, _ = customer_abroad(seller("NL", 5, "general"), 5, country, Draws("abroad", country), "nl-NL")
+    (number,) = resident.party.registrations
+    assert number.label == "Btw-nummer afnemer"
+    assert number.value.startswith(country)
+    assert resident.party.address_lines[-1][0].isupper()

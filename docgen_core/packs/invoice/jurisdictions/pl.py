@@ -36,9 +36,11 @@ class Poland(ValueAddedTax):
 
     def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:
         """Both sides print their NIP; the seller mostly its REGON and, what is a company, its number in the KRS."""
-        tax_id = Registration("PL:VAT", "NIP", _tax_number(draws))
+        number = _tax_number(draws)
         if not seller:
-            return (tax_id,)
+            return (Registration("PL:VAT", "NIP", number),)
+        known_abroad = draws.chance("with letters", 350)
+        tax_id = Registration("PL:VAT", "NIP", f"PL{nip.compact(number)}" if known_abroad else number)
         court = Registration("PL:REG", "KRS", f"0009{registrations.drawn_digits(draws, 'court', 6)}")
         if draws.chance("no statistical number", 250):
             return (tax_id, court)
