@@ -40,6 +40,9 @@ SMALL_PAGES, SMALL_CROPS = 2, 24
 CLEAN_PAGES, GRADED_PAGES, DAMAGED_PAGES = 100, 12, 200
 CROPS_A_PAGE = 12
 COMPANIES = 120
+PATIENCE_SECONDS = 5_400
+"""For a test at its full figures: tesseract takes seconds a page."""
+pytestmark = pytest.mark.timeout(PATIENCE_SECONDS)
 _AMOUNT = re.compile(r"\d[.,]\d{2}\b")
 _GREY = npt.NDArray[np.uint8]
 
