@@ -188,11 +188,13 @@ def test_the_second_name_of_a_company_that_means_the_same_is_turned_down_and_cou
 
 
 def test_procedural_texts_pass_the_gates_in_every_language_and_no_name_comes_twice(full_figures: bool) -> None:
-    spec = CatalogueSpec(companies=2000 if full_figures else 300, products=10, seed=3)
+    spec = CatalogueSpec(companies=3000 if full_figures else 400, products=10, seed=3)
     texts: Counter[str] = Counter()
     for company in range(spec.companies):
         rows = catalogue_rows(spec, company)
         language = rows["companies"][0]["locale"][:2]
+        if language not in LANGUAGES:  # no model writes in it
+            continue
         gate = Gate(language)
         for product in rows["products"]:
             assert gate.admit(product["name"], Field.NAME, "procedural") is None, product["name"]
@@ -200,7 +202,7 @@ def test_procedural_texts_pass_the_gates_in_every_language_and_no_name_comes_twi
             assert gate.admit(text, Field.DESCRIPTION, "procedural", unique=False) is None, text
         texts[language] += gate.accepted["procedural"]
     assert set(texts) == set(LANGUAGES)
-    assert min(texts.values()) >= spec.companies, "each language was looked at well"
+    assert min(texts.values()) >= spec.companies // 3, "each language was looked at well"
 
 
 @given(st.text(max_size=60), st.sampled_from(LANGUAGES), st.sampled_from(Field))
