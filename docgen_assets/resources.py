@@ -109,7 +109,8 @@ class Corpus(dg.ConfigurableResource):  # type: ignore[type-arg]
     business_types: list[str] = Field(default=[], description="Only companies of these business types. Empty: all.")
     conditions: dict[str, int] = Field(
         default={"clean": 3, "light_scan": 1},
-        description="Capture conditions with whole-number weights: clean (a text PDF), light_scan (an image of it).",
+        description="Capture conditions with whole-number weights: clean (as printed), light_scan, "
+        "heavy_scan, fax, phone_photo, photocopy, folded_stained, highlighter_notes (pictures of it).",
     )
     currencies: list[str] = Field(default=[], description="Only documents in these currencies, ISO 4217. Empty: all.")
     issued: str = Field(default="", description="Only documents dated so: FROM..TO, e.g. 2024-01-01..2024-06-30.")
