@@ -29,7 +29,7 @@ LEADING = 0.2
 """Part of a character's box, above and below, that holds no ink worth the name."""
 INK_DPI = 50
 """A full stop of small print still darkens a pixel; finer pictures cost more and tell no more."""
-INK_STEPS = 4.0
+INK_STEPS = 1.0
 """Standard deviation of grey, of 255, above which a character stands out from what is under it."""
 _PIXELS_A_POINT = INK_DPI / 72
 _NARROW_PIXELS = 2
