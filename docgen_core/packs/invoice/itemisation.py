@@ -27,6 +27,8 @@ from docgen_core.packs.invoice.catalogue import content
 if TYPE_CHECKING:
     from docgen_core.packs.invoice.billing import Order, Setting
 
+MOST_SERVICES = 12
+"""Lines of access and services before the calls."""
 _HOW_MANY = {(60, 180): 45, (180, 420): 40, (420, 900): 12, (1_200, 1_700): 3}
 """Calls of a month, with how usual they are."""
 _PRICES = {
@@ -63,10 +65,10 @@ def with_calls(order: Order, setting: Setting, draws: Draws) -> Order:
     room = min(setting.most_lines, setting.lines[1] if setting.lines else setting.most_lines) - len(kept)
     if room < 1:
         return order
-    wanted = draws.integer("calls", *draws.weighted("how many calls", _HOW_MANY))
-    count = min(wanted, room)
-    if setting.lines is not None:
-        count = min(count, max(setting.lines[0] - len(kept), draws.integer("asked", 1, room)))
+    if setting.lines is None:
+        count = min(room, draws.integer("calls", *draws.weighted("how many calls", _HOW_MANY)))
+    else:
+        count = draws.integer("calls asked for", min(room, max(1, setting.lines[0] - len(kept))), room)
     calls = _calls(order, setting, count, draws)
     return replace(order, sales=(*kept, *calls))
 

@@ -30,7 +30,7 @@ from docgen_core.packs.invoice.corrections import (
     credited,
     taken_back,
 )
-from docgen_core.packs.invoice.itemisation import with_calls
+from docgen_core.packs.invoice.itemisation import MOST_SERVICES, with_calls
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, Facts, Jurisdiction
 from docgen_core.packs.invoice.layouts import LAYOUTS
 from docgen_core.packs.invoice.model import Identity, Instalment, Invoice, Original, Payment
@@ -193,9 +193,12 @@ class _Draft:
         buyer = self._buyer()
         about = self._original_date()
         buyer = replace(buyer, treatment=buyer.treatment.on(about or self.issued))
-        order = compose(self._offer(), self._setting(buyer.treatment, about or self.issued), draws)
+        setting = self._setting(buyer.treatment, about or self.issued)
         if LAYOUTS[self.look.layout].itemises_calls:
-            order = with_calls(order, self._setting(buyer.treatment, about or self.issued), draws)
+            few = replace(setting, most_lines=MOST_SERVICES)
+            order = with_calls(compose(self._offer(), few, draws), setting, draws)
+        else:
+            order = compose(self._offer(), setting, draws)
         kind, sign, result = self._computed(order, about, buyer)
         takes_back = kind in (CREDIT_NOTE, CORRECTIVE)
         terms = self.jurisdiction.terms(habits, self.issued)
