@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from enum import Enum
 from operator import attrgetter
 from typing import Any
 
@@ -22,6 +20,7 @@ from docgen_core.golden import DECIMAL, IDENTIFIER, KEY_FIELDS, column
 from docgen_core.money import plain
 from docgen_core.packs.contract import Row
 from docgen_core.packs.invoice.codes import Code, codes_of
+from docgen_core.packs.invoice.declared import Column, Digits
 from docgen_core.packs.invoice.model import Instalment, Invoice, Line, Party, Registration, TaxLine
 
 INVOICE_ROW_KEY = "1"
@@ -31,26 +30,6 @@ INVOICE_ROW_KEY = "1"
 def registration_column(role: str, registration: Registration) -> str:
     """Column of the `invoices` table for a printed registration; `role` is `seller` or `buyer`."""
     return f"{role}_{registration.column}"
-
-
-class Digits(Enum):
-    """How a decimal is written in canonical form."""
-
-    AMOUNT = "amount"
-    """Exactly the currency's minor units."""
-    PRICE = "price"
-    """At least the currency's minor units, and every digit the price has beyond them."""
-    NUMBER = "number"
-    """No needless zero: quantities, rates."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A declared column and where its value stands."""
-
-    field: pa.Field
-    get: Callable[[Any], Any]
-    digits: Digits | None = None
 
 
 def _of(
