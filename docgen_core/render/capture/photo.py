@@ -71,7 +71,7 @@ class Telephone:
         table = _table(self.table, dial, size, self.colour)
         table = shaded(table, _contact_shadow(corners, size, dial, scale))
         seen = warped(toned(paper.pixels, self.ink, self.paper), matrix, size, onto=table)
-        seen = blurred(seen, dial.amount("blur_hundredths", 45, 150) / 100 * scale)
+        seen = blurred(seen, dial.amount("blur_hundredths", 45, 130) / 100 * scale)
         seen = _shaken(seen, dial, scale)
         seen = shaded(seen, _light(dial, size))
         seen = noisy(seen, dial.amount("noise_tenths", 15, 85) / 10, dial.draws, falloff=10)
