@@ -1,7 +1,9 @@
-"""Tax, register and bank numbers: right in shape and check digit, from ranges never given out.
+"""Tax, register and bank numbers: right in shape and check digit, from ranges that nobody is known to hold.
 
-Each function says which range it takes and why nobody can hold the number. Check digits are
-python-stdnum's. What does not belong here: numbers of a country whose module has its own.
+Each function says which range it takes, and why nobody should hold the number. Few countries publish
+a range that is kept free; elsewhere it is one that the numbers in use stay clear of, as far as we
+know. Check digits are python-stdnum's. What does not belong here: numbers of a country whose module
+has its own.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Spain(ValueAddedTax):
         return (nif, Registration("ES:REG", "Reg. Mercantil", _register_entry(draws, place.facts["registry"])))
 
     def iban(self, draws: Draws, bank: str) -> str:
-        """A bank code from 95…, which the Banco de España has given to nobody, with the account's own check digits."""
+        """A bank code from 95…, which no bank is known to have, with the account's own check digits."""
         codes = registrations.of_bank(bank)
         office = (
             f"95{registrations.drawn_digits(codes, 'bank code', 2)}{registrations.drawn_digits(codes, 'office', 4)}"

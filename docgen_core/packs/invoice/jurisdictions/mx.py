@@ -98,7 +98,7 @@ _CLABE_WEIGHTS = (3, 7, 1)
 
 
 def _clabe(draws: Draws, bank: str) -> str:
-    """A bank key from 99…, which the Banco de México has given to nobody, then town, account and check digit."""
+    """A bank key from 99…, which no bank is known to have, then town, account and check digit."""
     codes = registrations.of_bank(bank)
     branch = f"99{registrations.drawn_digits(codes, 'bank code', 1)}{registrations.drawn_digits(codes, 'town', 3)}"
     body = f"{branch}{registrations.drawn_digits(draws, 'account', 11)}"

@@ -48,7 +48,7 @@ class Netherlands(ValueAddedTax):
 
 
 def _vat_id(draws: Draws) -> str:
-    """Btw-id of a company, on a number beginning with 9999, which the tax office keeps for examples."""
+    """Btw-id of a company, on a number beginning with 9999, where companies' own do not lie, as far as we know."""
     serial = draws.integer("vat", 0, 9_999)
     bodies = (f"9999{(serial + step) % 10_000:04d}" for step in range(10_000))
     number = next(f"{body}{check}" for body in bodies for check in range(10) if bsn.is_valid(f"{body}{check}"))

@@ -69,6 +69,6 @@ def _company_number(draws: Draws, form: str) -> str:
 
 
 def _bankgiro(draws: Draws) -> str:
-    """Seven digits with the check digit, beginning with 991: Bankgirot's own examples have these."""
+    """Seven digits with the check digit, beginning with 991, as Bankgirot's examples do."""
     body = f"991{registrations.drawn_digits(draws, 'bankgiro', 3)}"
     return f"991-{body[3:]}{luhn.calc_check_digit(body)}"
