@@ -13,6 +13,8 @@ import pytest
 from fake_provider import FakeProvider
 from fake_writers import writer
 
+from docgen_core.golden import CORE_TABLES
+from docgen_core.packs import load_pack
 from docgen_core.state import open_state
 from docgen_core.state.contract import RunState, UnitState
 
@@ -21,19 +23,7 @@ if TYPE_CHECKING:
 
 ALL_RANGES = tuple(f"{first:05d}-{first + 3:05d}" for first in range(0, 40, 4))
 COMPANIES_A_RANGE = 4
-ASSETS = (
-    "catalogue",
-    "run_plan",
-    "golden_shards",
-    "invoices",
-    "line_items",
-    "tax_lines",
-    "instalments",
-    "field_boxes",
-    "pages",
-    "words",
-    "documents",
-)
+ASSETS = ("catalogue", "run_plan", "golden_shards", *load_pack("invoice").tables, *CORE_TABLES)
 REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "docgen"}
 KEY = "deployment-value-of-a-key"
 CALL_COST = Decimal("0.0013")
@@ -87,7 +77,7 @@ def launch(deployment: Deployment, job: str, run_config: dict[str, Any], key: st
     answer = deployment.ask(
         """mutation ($params: ExecutionParams!) { launchRun(executionParams: $params) {
             __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
-            ... on RunConfigValidationInvalid { errors { message } } } }""",
+            ... on InvalidSubsetError { message } ... on RunConfigValidationInvalid { errors { message } } } }""",
         params={
             "selector": selector,
             "runConfigData": run_config,
