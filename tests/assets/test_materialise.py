@@ -80,7 +80,7 @@ def test_a_table_shows_its_first_rows(made: Location):
 def test_every_check_passes_on_what_was_just_made(made: Location):
     result = made.run("generate_corpus", FIRST, corpus={"documents_per_range": 3})
     evaluations = result.get_asset_check_evaluations()
-    assert len(evaluations) == 12
+    assert len(evaluations) == 16
     assert all(evaluation.passed for evaluation in evaluations)
 
 
@@ -177,7 +177,7 @@ def test_tables_go_to_parquet_as_well(made: Location, tmp_path: Path):
     elsewhere = type(made)(made.defs, made.folder, made.instance, f"parquet://{tmp_path / 'golden'}")
     result = elsewhere.run("export_ranges", FIRST, corpus={})
     assert result.success
-    assert [evaluation.passed for evaluation in result.get_asset_check_evaluations()] == [True] * 7
+    assert [evaluation.passed for evaluation in result.get_asset_check_evaluations()] == [True] * 11
     with opened_sink(elsewhere.sink) as there, opened_sink(made.sink) as here:
         lines = [pa.Table.from_batches(sink.fetch("line_items", RUN)).to_pylist() for sink in (there, here)]
     assert lines[0] == lines[1] != []

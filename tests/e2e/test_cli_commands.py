@@ -21,7 +21,7 @@ from docgen_core.runs.plan import RunRequest, create_run
 from docgen_core.runs.selection import CatalogueSpec, Selection
 from docgen_core.state import open_state
 
-TABLES = {"documents", "pages", "words", "field_boxes", "invoices", "line_items", "tax_lines", "instalments"}
+TABLES = {"documents", "pages", "words", "field_boxes", "invoices", "line_items", "tax_lines", "instalments", "codes"}
 PNG = b"\x89PNG\r\n"
 
 

@@ -30,7 +30,7 @@ from docgen_core.state.contract import StateStore, UnitState
 RUN = "r1"
 GENERATE = ("generate", RUN, "--documents", "8", "--unit-size", "1", "--seed", "16")
 PREFIXES = ("catalogue/small/", f"runs/{RUN}/", "sealed/")
-TABLES = ("documents", "pages", "words", "invoices", "line_items", "tax_lines", "instalments", "field_boxes")
+TABLES = ("documents", "pages", "words", "invoices", "line_items", "tax_lines", "instalments", "codes", "field_boxes")
 SETTINGS = "lease_seconds=3&max_attempts=50&skew_seconds=0"
 CLOUDS = {
     "aws": ("dynamodb", "dynamodb_server", "s3_ministack", s3_client),

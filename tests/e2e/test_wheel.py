@@ -98,4 +98,4 @@ def test_with_its_extras_the_wheel_has_frames_and_is_a_code_location(wheel: Path
     )
     assert run(scripts / "python", "-c", frame, cwd=work).strip() == "2 {'Decimal'}"
     loaded = "from docgen_assets.definitions import defs; print(len(list(defs.resolve_all_asset_keys())))"
-    assert int(run(scripts / "python", "-c", loaded, cwd=tmp_path)) == 12
+    assert int(run(scripts / "python", "-c", loaded, cwd=tmp_path)) == 16

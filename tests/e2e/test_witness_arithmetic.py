@@ -277,6 +277,8 @@ def test_the_accountant_sees_what_is_wrong(exported: Path, tmp_path: Path, wrong
                    union all select 'line_items', document_id, row_key from line_items
                    union all select 'tax_lines', document_id, row_key from tax_lines
                    union all select 'instalments', document_id, row_key from instalments
+                   union all select 'codes', document_id, row_key from codes
+                   union all select 'instalments', document_id, row_key from instalments
                ) r using (table_name, document_id, row_key) where r.row_key is null""",
             "every box and its row",
         ),
