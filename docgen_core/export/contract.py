@@ -29,7 +29,7 @@ LISTED_COLUMNS = 5
 class Shard:
     """One unit's rows of one table: the very Parquet bytes whose digest was checked.
 
-    A sink that stores files takes `data` as it is; one that inserts takes `batches()`.
+    A sink that takes files takes `data` as it is; one that inserts rows takes `batches()`.
     """
 
     unit: int

@@ -91,6 +91,18 @@ def test_small_shards_are_gathered_and_large_ones_split_with_no_row_lost(
     assert ask(file, "SELECT document_id, copies FROM orders") == expected
 
 
+def test_a_spool_that_a_killed_export_left_goes_and_a_strangers_file_in_it_stays(blobs: BlobStore, file: Path) -> None:
+    spool = file.with_name(f"{file.name}.spool")
+    seal(blobs, "r1", orders_and_notes("r1"))
+    export("r1", blobs, file)
+    assert not spool.exists()
+    spool.mkdir()
+    for name in ("0.parquet", "17.parquet", "letters.txt"):
+        (spool / name).write_bytes(b"half")
+    export("r1", blobs, file)
+    assert [left.name for left in spool.iterdir()] == ["letters.txt"]
+
+
 def test_what_is_held_stands_in_a_table(blobs: BlobStore, file: Path) -> None:
     roots = {run_id: seal(blobs, run_id, orders_and_notes(run_id)).digest for run_id in ("r1", "r2")}
     for run_id in ("r1", "r2", "r1"):

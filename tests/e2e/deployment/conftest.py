@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import DEVNULL
@@ -20,6 +21,8 @@ from typing import Any, TypeVar
 
 import psutil
 import pytest
+
+from docgen_core.state import open_state
 
 REPOSITORY = Path(__file__).parents[3]
 PATIENCE_SECONDS = 180.0
@@ -40,15 +43,28 @@ class Deployment:
     port: int
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    @staticmethod
-    def until(what: str, look: Callable[[], T | None], *, patience: float = PATIENCE_SECONDS) -> T:
-        """The first true answer of `look`; a condition that never comes fails the test, naming it."""
-        end = time.monotonic() + patience
-        while time.monotonic() < end:
-            if found := look():
-                return found
-            time.sleep(LOOK_SECONDS)
-        pytest.fail(f"waited {patience:.0f} s in vain for: {what}")
+    def until(self, what: str, look: Callable[[], T | None]) -> T:
+        """The first true answer of `look`; a condition that never comes fails the test, naming it.
+
+        Patience begins anew while units, steps or runs come along: a slow machine is no fault, one that
+        does nothing is.
+        """
+        far = None
+        while True:
+            end = time.monotonic() + PATIENCE_SECONDS
+            while time.monotonic() < end:
+                if found := look():
+                    return found
+                time.sleep(LOOK_SECONDS)
+            if (now := self._far()) == far:
+                pytest.fail(f"waited {PATIENCE_SECONDS:.0f} s in vain for: {what}")
+            far = now
+
+    def _far(self) -> object:
+        """How far everything is that this deployment does: its newest runs' steps, and every corpus' units."""
+        query = "{ runsOrError(limit: 30) { ... on Runs { results { runId status stepStats { stepKey status } } } } }"
+        with closing(open_state(self.state)) as state:
+            return self.ask(query), [(run, state.progress(run.run_id)) for run in state.list_runs()]
 
     @property
     def url(self) -> str:

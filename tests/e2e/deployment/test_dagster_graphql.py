@@ -271,7 +271,7 @@ def test_a_cancelled_run_leaves_no_worker_and_no_lease(deployment: Deployment):
         id=run_id,
     )
     assert ended(deployment, run_id) == "CANCELED"
-    deployment.until("every worker and browser to be gone", lambda: none_is_left(processes), patience=30)
+    deployment.until("every worker and browser to be gone", lambda: none_is_left(processes))
     assert deployment.workers() == []
     assert held(deployment) == []
     finish(deployment, f"cancelled-{ALL_RANGES[0]}")
@@ -284,7 +284,7 @@ def test_a_killed_step_process_leaves_no_worker_and_no_lease_and_a_retry_resumes
     processes = family(workers)
     (step,) = {worker.ppid() for worker in workers}
     os.kill(step, signal.SIGKILL)
-    deployment.until("every worker and browser to be gone", lambda: none_is_left(processes), patience=30)
+    deployment.until("every worker and browser to be gone", lambda: none_is_left(processes))
     assert deployment.workers() == []
     assert held(deployment) == []
     assert ended(deployment, run_id) == "FAILURE"
