@@ -1,4 +1,4 @@
-"""YAML as people write it here: numbers with a point are exact, and no name stands twice.
+"""YAML as people write it here: numbers are what they look like, and no name stands twice.
 
 What does not belong here: what a file means (its reader), and where it came from.
 """
@@ -15,7 +15,7 @@ from docgen_core.errors import UsageError
 
 _WITH_EXPONENT = re.compile(r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$")
 """A number in JSON, which YAML would take for a text."""
-_FLOAT = "tag:yaml.org,2002:float"
+_FLOAT, _INT, _DAY = (f"tag:yaml.org,2002:{name}" for name in ("float", "int", "timestamp"))
 
 
 class _Loader(yaml.SafeLoader):
@@ -33,8 +33,24 @@ class _Loader(yaml.SafeLoader):
         plain = re.fullmatch(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", written)
         return Decimal(written) if plain else self.construct_yaml_float(node)  # .inf, .nan
 
+    def construct_plain_int(self, node: Any) -> Any:
+        """As people read it: 010 is ten, and 1:30 no number of minutes."""
+        written = self.construct_scalar(node).replace("_", "")
+        if ":" in written:
+            return node.value
+        return int(written) if re.fullmatch(r"[-+]?\d+", written) else self.construct_yaml_int(node)  # 0x1F
+
+    def construct_day(self, node: Any) -> Any:
+        """A day, or the text where the calendar has no such day: whoever reads it says so better."""
+        try:
+            return self.construct_yaml_timestamp(node)
+        except ValueError:
+            return node.value
+
 
 _Loader.add_constructor(_FLOAT, _Loader.construct_exact)
+_Loader.add_constructor(_INT, _Loader.construct_plain_int)
+_Loader.add_constructor(_DAY, _Loader.construct_day)
 _Loader.add_implicit_resolver(_FLOAT, _WITH_EXPONENT, list("-+0123456789"))
 
 

@@ -131,14 +131,16 @@ def generate(
 
 
 def _tell_growth(here: Places, run: str) -> None:
-    """Say what a longer run takes over from a shorter one."""
+    """Say what a run takes over from another one of the same documents."""
     from docgen_core.runs.growth import earlier_run
     from docgen_core.runs.keys import default_prefix
     from docgen_core.runs.manifest import read_plan
 
-    earlier = earlier_run(read_plan(here.blobs, default_prefix(run)), here.state, here.blobs)
+    planned = read_plan(here.blobs, default_prefix(run))
+    earlier = earlier_run(planned, here.state, here.blobs)
     if earlier is not None:
-        console.note(f"run {run!r}: its first {earlier.documents} documents are taken over from run {earlier.run_id!r}")
+        shared = min(earlier.documents, planned.total_items)
+        console.note(f"run {run!r}: its first {shared} documents are taken over from run {earlier.run_id!r}")
 
 
 def resume(

@@ -54,15 +54,14 @@ def score(
     from docgen_core.score.thresholds import missed, parse_thresholds
 
     thresholds = parse_thresholds(at_least or ())
-    for report in (parquet, html):
-        _refuse_no_place(report)
+    _refuse_no_place(predictions, [report for report in (parquet, html) if report is not None])
     with places(state, blobs) as here:
         refuse_unknown(here.blobs, here.state, run)
         with CellReport(run, parquet) as cells:
             scores = score_run(run, predictions, blobs=here.blobs, fields=field or (), on_cell=cells.take)
+            below = missed(scores, thresholds)  # what cannot be judged leaves no report
     if html is not None:
         html.write_text(as_html(scores, cells.mistakes), encoding="utf-8")
-    below = missed(scores, thresholds)
     if as_json or not console.at_terminal():
         console.result({**scores.as_json(), "missed": [str(each) for each in below]})
     else:
@@ -102,7 +101,12 @@ def _print(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]])
 _SHORT = {"missing": "miss", "spurious": "spur", "precision": "prec", "recall": "rec", "accuracy": "acc"}
 
 
-def _refuse_no_place(report: Path | None) -> None:
-    """Raise `UsageError` before anything is scored when a report could not be written."""
-    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
-        raise UsageError(f"cannot write {str(report)!r}: name a file in a folder that is there")
+def _refuse_no_place(predictions: Sequence[Path], reports: Sequence[Path]) -> None:
+    """Raise `UsageError` before anything is scored when a report could not be written, or over what is read."""
+    taken = {path.resolve() for path in predictions}
+    for report in reports:
+        if report.is_dir() or not report.absolute().parent.is_dir():
+            raise UsageError(f"cannot write {str(report)!r}: name a file in a folder that is there")
+        if report.resolve() in taken:
+            raise UsageError(f"cannot write {str(report)!r}: it is another file of this command; name a new one")
+        taken.add(report.resolve())

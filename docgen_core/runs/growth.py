@@ -120,16 +120,27 @@ class EarlierRun:
 def earlier_run(plan: Plan, state: StateStore, blobs: BlobStore) -> EarlierRun | None:
     """The longest sealed run that differs from the plan in its length alone, and is readable; None without one."""
     try:
-        for run in sorted(_shorter(plan, state), key=lambda run: -run.marker.total_items):
-            there = read_plan(blobs, default_prefix(run.run_id))
-            if there.fingerprint == plan.fingerprint and there.spec == dict(run.marker.spec):
-                return EarlierRun(there, read_root(blobs, there.prefix), blobs)
+        found = sorted(_alike(plan, state), key=lambda run: -run.marker.total_items)
     except DocgenError as unreadable:
-        _log.info("no earlier run is taken over: %s", unreadable)
-    return None
+        _log.info("no earlier run is looked for: %s", unreadable)
+        return None
+    readable = (_readable(run, plan, blobs) for run in found)
+    return next((earlier for earlier in readable if earlier is not None), None)
 
 
-def _shorter(plan: Plan, state: StateStore) -> Iterator[Run]:
+def _readable(run: Run, plan: Plan, blobs: BlobStore) -> EarlierRun | None:
+    """The run, where the plan's software has made it and nobody has withdrawn or spoilt it."""
+    try:
+        there = read_plan(blobs, default_prefix(run.run_id))
+        if there.fingerprint != plan.fingerprint or there.spec != dict(run.marker.spec):
+            return None
+        return EarlierRun(there, read_root(blobs, there.prefix), blobs)
+    except DocgenError as unreadable:
+        _log.info("run %r is not taken over: %s", run.run_id, unreadable)
+        return None
+
+
+def _alike(plan: Plan, state: StateStore) -> Iterator[Run]:
     """Sealed runs of the same specification, but for the number of documents."""
     after = ""
     for _ in range(MOST_RUNS // PAGE_RUNS):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import difflib
 import re
+import reprlib
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,18 @@ from docgen_core.runs.selection import MOST_WEAR, OUTPUTS, Selection
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _PER_MILLE = Decimal(1000)
+_MOST_DIGITS = 18
+"""Of a whole number: those that are longer are a slip."""
+_MOST_BITS = 256
 
 
 def listed(value: object) -> tuple[str, ...]:
-    """Names of a repeatable wish, commas split, in the order given, each once."""
+    """Names of a repeatable wish, commas split, each once, in alphabetical order: the same wish is the same run."""
     items = value if isinstance(value, list | tuple) else (value,)
-    split = (item.strip() for each in items for item in _text(each).split(","))
-    return tuple(dict.fromkeys(item for item in split if item))
+    found = {item.strip() for each in items for item in _text(each).split(",")} - {""}
+    if not found:
+        raise ValueError("it names nothing; leave it out to mean all")
+    return tuple(sorted(found))
 
 
 def weights(value: object) -> dict[str, int]:
@@ -39,10 +45,14 @@ def weights(value: object) -> dict[str, int]:
         items = [
             (name, weight if mark else "1") for name, mark, weight in (item.partition("=") for item in listed(value))
         ]
-    for name, weight in items:
-        if not (weight.isascii() and weight.isdigit() and int(weight) > 0):
+    found: dict[str, int] = {}
+    for name, weight in ((name.strip(), weight.strip()) for name, weight in items):
+        number = _whole(weight)
+        if not number:
             raise ValueError(f"{name}={weight}: the weight must be a whole number from 1, e.g. {name}=3")
-    return {name: int(weight) for name, weight in items}
+        if found.setdefault(name, number) != number:
+            raise ValueError(f"{name} has two weights, {found[name]} and {number}")
+    return found
 
 
 def companies(value: object) -> dict[str, Any]:
@@ -92,25 +102,25 @@ def line_items(value: object) -> tuple[int, int]:
 def _range(value: object, reason: str, *, one: str | None) -> tuple[int, int | None]:
     """`A-B` with A not above B, or A alone, which is A to A where `one` says `same`."""
     found = _RANGE.fullmatch(_text(value).strip())
-    if found is None or not found[0].isascii() or (found[2] and int(found[1]) > int(found[2])):
+    first, last = (_whole(found[1]), _whole(found[2] or found[1])) if found else (None, None)
+    if found is None or first is None or last is None or first > last:
         raise ValueError(reason)
-    first = int(found[1])
-    return first, int(found[2]) if found[2] else first if one == "same" else None
+    return first, last if found[2] or one == "same" else None
 
 
 def company_ids(value: object) -> tuple[int, ...]:
     """Company ids, each once, in order."""
-    names = listed(value)
-    if not all(name.isascii() and name.isdigit() for name in names):
+    numbers = {_whole(name) for name in listed(value)}
+    if None in numbers:
         raise ValueError("give company ids, e.g. 3,17")
-    return tuple(sorted({int(name) for name in names}))
+    return tuple(sorted(number for number in numbers if number is not None))
 
 
 def per_mille(value: object) -> int:
     """A share from 0 to 1, in thousandths."""
     try:
         thousandths = Decimal(_text(value).strip()) * _PER_MILLE
-    except InvalidOperation:
+    except ArithmeticError:
         thousandths = Decimal(-1)
     if not (thousandths.is_finite() and 0 <= thousandths <= _PER_MILLE and thousandths == int(thousandths)):
         raise ValueError("give a share from 0 to 1 with at most three decimal places, e.g. 0.05")
@@ -119,10 +129,10 @@ def per_mille(value: object) -> int:
 
 def wear(value: object) -> int:
     """A whole number from 0 to 100."""
-    text = _text(value).strip()
-    if not (text.isascii() and text.isdigit() and int(text) <= MOST_WEAR):
+    number = _whole(_text(value).strip())
+    if number is None or number > MOST_WEAR:
         raise ValueError(f"give a whole number from 0 (as new) to {MOST_WEAR}")
-    return int(text)
+    return number
 
 
 def output(value: object) -> str:
@@ -139,10 +149,17 @@ def flag(value: object) -> bool:
     return value
 
 
+def _whole(text: str) -> int | None:
+    """A whole number from 0, in plain digits; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
 def _text(value: object) -> str:
     """A value as it would stand in a flag."""
     if isinstance(value, bool) or value is None:  # `NO` for Norway, an empty place
         raise ValueError("YAML reads it as true, false or nothing; put it in quotes")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError("the number is too long")
     if isinstance(value, int | str | Decimal | date):
         return str(value)
     raise ValueError("write a name, a number or a list of them")
@@ -204,7 +221,12 @@ def read_wishes(path: str) -> dict[str, object]:
     found = read_yaml(text, f"selection {path!r}")
     if not isinstance(found, dict):
         raise UsageError(f"selection {path!r} holds no wishes such as `locale: [de-DE, ja-JP]`; {_THERE_ARE}")
-    return {_known(name, _named(path)): value for name, value in found.items()}
+    wishes: dict[str, object] = {}
+    for name, value in found.items():
+        if (wish := _known(name, _named(path))) in wishes:
+            raise UsageError(f"{_named(path)}: {wish!r} stands there twice")
+        wishes[wish] = value
+    return wishes
 
 
 def selection_of(flags: Mapping[str, object], file: str | None = None) -> Selection:
@@ -235,7 +257,18 @@ def _known(name: object, source: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """The value as it was written."""
+    """The value as it was written, or the beginning of it."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return repr(",".join(value))
-    return repr(str(value)) if isinstance(value, Decimal | date) else repr(value)
+        value = ",".join(value)
+    return _SHORT.repr(str(value) if isinstance(value, Decimal | date) else value)
+
+
+class _Short(reprlib.Repr):
+    """What stands in an error's one line, however long and deep it is."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if x.bit_length() <= _MOST_BITS else self.repr_str(hex(x), level)
+
+
+_SHORT = _Short()
+_SHORT.maxlevel, _SHORT.maxstring = 2, 100

@@ -71,6 +71,7 @@ def judge_table(
     """
     shown = [{name: row[name] for name in kinds if (row["row_key"], name) in printed} for row in golden]
     on_page = {column for _, column in printed}
+    unasked = {name for row in golden for name in kinds if not is_empty(row[name])} - on_page
     theirs = [{name: value for name, value in row.items() if name in kinds} for row in predicted]
     pairs = dict(match_rows(shown, theirs, kinds, locale, alone=alone))
     cells: list[Cell] = []
@@ -82,7 +83,7 @@ def judge_table(
         Cell(table, name, None, None, str(value), Outcome.SPURIOUS)
         for row in invented
         for name, value in row.items()
-        if name in on_page or not golden
+        if name not in unasked
     )
     return TableJudged(tuple(cells), len(golden), len(predicted), len(pairs))
 

@@ -1,7 +1,8 @@
 """Which predicted row stands for which golden row: one to one, whatever their order.
 
-The rows' likeness is the mean likeness of their cells; the assignment with the most likeness in
-all is taken. What does not belong here: whether a cell is right (readings), and counting.
+Rows may be the same when their cells are alike on average; of the assignments of such rows, the one
+with the most likeness over all cells is taken. What does not belong here: whether a cell is right
+(readings), and counting.
 """
 
 from __future__ import annotations
@@ -39,22 +40,23 @@ def match_rows(
     """
     if not golden or not predicted:
         return []
-    likeness = _likeness(golden, predicted, kinds, locale)
+    if alone:
+        return [(0, 0)]
+    likeness, cells = _likeness(golden, predicted, kinds, locale)
+    same = (cells > 0) & (likeness >= LEAST_LIKENESS * cells)
     height, width = likeness.shape
     apart = np.abs(np.arange(height)[:, None] - np.arange(width)[None, :])
-    rows, columns = linear_sum_assignment(likeness - _IN_ORDER * apart / max(height, width), maximize=True)
-    least = 0.0 if alone else LEAST_LIKENESS
-    return [
-        (row, column)
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
-        if likeness[row, column] >= least
-    ]
+    worth = np.where(same, likeness - _IN_ORDER * apart / max(height, width), 0.0)
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    return [(row, column) for row, column in zip(rows.tolist(), columns.tolist(), strict=True) if same[row, column]]
 
 
-def _likeness(golden: Sequence[Cells], predicted: Sequence[Cells], kinds: Mapping[str, Kind], locale: str) -> _Matrix:
-    """Of each golden row to each predicted one, from 0 to 1, over the columns that both say something of."""
+def _likeness(
+    golden: Sequence[Cells], predicted: Sequence[Cells], kinds: Mapping[str, Kind], locale: str
+) -> tuple[_Matrix, _Matrix]:
+    """Of each golden row to each predicted one, the sum over the cells that both have, and how many these are."""
     total: _Matrix = np.zeros((len(golden), len(predicted)))
-    weight: _Matrix = np.zeros_like(total)
+    cells: _Matrix = np.zeros_like(total)
     columns = {name for row in golden for name in row} & {name for row in predicted for name in row}
     for name in sorted(columns):
         ours, theirs = [row.get(name) for row in golden], [row.get(name) for row in predicted]
@@ -65,8 +67,8 @@ def _likeness(golden: Sequence[Cells], predicted: Sequence[Cells], kinds: Mappin
             others = [folded("" if is_empty(value) else value) for value in theirs]
             alike = np.maximum(alike, process.cdist(texts, others, scorer=fuzz.ratio, dtype=np.float64) / 100)
         total += np.where(both, alike, 0.0)
-        weight += both
-    return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+        cells += both
+    return total, cells
 
 
 def _equal(ours: Sequence[Any], theirs: Sequence[Any], kind: Kind, locale: str) -> _Matrix:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import csv
 import difflib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,8 +29,14 @@ _KEYS = frozenset((*(key.name for key in KEY_FIELDS), ROW, TABLE))
 _ONLY_ROW = ""
 """The row of a table that has one a document."""
 
+_PAGE = re.compile(r"-p\d{4}$")
+"""At the end of the name of a file that is one page of its document."""
+_DELIMITERS = ",;\t"
+
 Record = Mapping[str, Any]
 Cells = dict[str, Any]
+Tables = dict[str, dict[str | int, Cells]]
+"""By table and row: the row's name in a line a value, else its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ class Fields:
 class Predictions:
     """Predicted cells by document, table and row."""
 
-    documents: dict[str, dict[str, dict[str, Cells]]] = field(default_factory=dict)
+    documents: dict[str, Tables] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     """Where a document is first spoken of."""
     runs: dict[str, str] = field(default_factory=dict)
@@ -107,14 +114,17 @@ def _records(path: Path) -> Iterator[tuple[str, Record]]:
         raise UsageError(f"no file of predictions at {str(path)!r}") from None
     except UnicodeDecodeError:
         raise UsageError(f"predictions {str(path)!r} are not UTF-8 text") from None
-    except (csv.Error, pa.ArrowException, OSError) as error:
-        raise UsageError(f"predictions {str(path)!r} cannot be read: {str(error).splitlines()[0]}") from None
+    except (csv.Error, pa.ArrowException, OSError, ValueError, ArithmeticError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UsageError(f"predictions {str(path)!r} cannot be read: {reason}") from None
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, Record]]:
     number = 0
     with path.open("rb") as opened:
-        for batch in pq.ParquetFile(opened).iter_batches():
+        file = pq.ParquetFile(opened)
+        _refuse_doubles(path, file.schema_arrow.names)
+        for batch in file.iter_batches():
             for record in batch.to_pylist():
                 number += 1
                 yield f"row {number}", record
@@ -122,15 +132,29 @@ def _parquet(path: Path) -> Iterator[tuple[str, Record]]:
 
 def _csv(path: Path) -> Iterator[tuple[str, Record]]:
     with path.open(encoding="utf-8-sig", newline="") as opened:
-        reader = csv.DictReader(opened, strict=True)
+        reader = csv.DictReader(opened, delimiter=_delimiter(opened), strict=True, skipinitialspace=True)
         names = reader.fieldnames or ()
-        if len(set(names)) != len(names):
-            raise UsageError(f"{path.name}: a column stands there twice: {', '.join(names)}")
+        _refuse_doubles(path, names)
+        if names and DOCUMENT not in names:
+            raise UsageError(f"{path.name}: no column is called {DOCUMENT!r}; there are {', '.join(names)}")
         for record in reader:
             place = f"line {reader.line_num}"
             if None in record or None in record.values():
                 raise UsageError(f"{path.name}, {place}: {len(names)} columns are named, and it has more or fewer")
             yield place, record
+
+
+def _delimiter(opened: TextIO) -> str:
+    """What sets the columns of a CSV file apart: that by which its first line names the document."""
+    names = opened.readline().strip()
+    opened.seek(0)
+    fitting = (mark for mark in _DELIMITERS if DOCUMENT in (name.strip(' "') for name in names.split(mark)))
+    return next(fitting, _DELIMITERS[0])
+
+
+def _refuse_doubles(path: Path, names: Sequence[str]) -> None:
+    if len(set(names)) != len(names):
+        raise UsageError(f"{path.name}: a column stands there twice: {', '.join(names)}")
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, Record]]:
@@ -139,12 +163,27 @@ def _json_lines(path: Path) -> Iterator[tuple[str, Record]]:
             if not line.strip():
                 continue
             try:
-                record = json.loads(line, parse_float=Decimal)
-            except (json.JSONDecodeError, RecursionError):
+                record = json.loads(line, parse_float=Decimal, object_pairs_hook=_object)
+                json.dumps(record, ensure_ascii=False, default=str).encode()  # "\\ud800" is half a character
+            except _StandsTwice as twice:
+                raise UsageError(f"{path.name}, line {number}: {twice} stands there twice in one object") from None
+            except (ValueError, ArithmeticError, RecursionError):
                 raise UsageError(f"{path.name}, line {number}: it is no JSON") from None
             if not isinstance(record, dict):
                 raise UsageError(f"{path.name}, line {number}: give one JSON object a line")
             yield f"line {number}", record
+
+
+class _StandsTwice(Exception):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _StandsTwice(repr(next(name for name in names if names.count(name) > 1)))
+    return found
 
 
 _FORMATS = {".parquet": _parquet, ".csv": _csv, ".jsonl": _json_lines}
@@ -170,34 +209,37 @@ class _Reader:
         if FIELD in record and VALUE in record:
             table, column = self._fields.find(str(record[FIELD]))
             self._put(tables, table, self._row_of(table, record), {column: record[VALUE]})
-        elif any(isinstance(value, list | dict) for value in record.values()):
+        elif any(isinstance(value, list | dict) or name in self._fields.tables for name, value in record.items()):
             self._nested(tables, record)
         else:
             self._wide(tables, record)
 
-    def _nested(self, tables: dict[str, dict[str, Cells]], record: Record) -> None:
+    def _nested(self, tables: Tables, record: Record) -> None:
         head: Cells = {}
         for name, value in record.items():
-            if name in self._fields.tables and isinstance(value, list | dict):
-                rows = value if isinstance(value, list) else [value]
+            if name in self._fields.tables:
+                rows = value if isinstance(value, list) else [] if is_empty(value) else [value]
                 for row in rows:
                     if not isinstance(row, dict):
                         raise ValueError(f"{name!r} holds {row!r}; give a list of objects, one a printed row")
-                    key = _ONLY_ROW if name == self._fields.head else str(len(tables.get(name, {})))
-                    self._put(tables, name, key, self._known(name, row))
+                    self._put(tables, name, self._next(tables, name), self._known(name, row))
             elif name not in _KEYS:
                 head[name] = value
         if head:
             self._put(tables, self._fields.head, _ONLY_ROW, self._known(self._fields.head, head))
 
-    def _wide(self, tables: dict[str, dict[str, Cells]], record: Record) -> None:
+    def _next(self, tables: Tables, table: str) -> str | int:
+        """The place of another row that has no name."""
+        return _ONLY_ROW if table == self._fields.head else len(tables.get(table, ()))
+
+    def _wide(self, tables: Tables, record: Record) -> None:
         given = record.get(TABLE)
         table = str(given) if not is_empty(given) else self._home_of(frozenset(record) - _KEYS)
         if table not in self._fields.tables:
             raise ValueError(f"no table {table!r}; there are {', '.join(self._fields.tables)}")
         # A file of many tables has columns that a row of one of them leaves empty.
         said = {name: value for name, value in record.items() if name not in _KEYS and not is_empty(value)}
-        row = _ONLY_ROW if table == self._fields.head else str(len(tables.get(table, {})))
+        row = self._next(tables, table)
         if row in tables.get(table, {}):
             raise ValueError(f"a second row of {table!r}, which has one a document")
         self._put(tables, table, row, self._known(table, said))
@@ -230,7 +272,7 @@ class _Reader:
             raise ValueError(f"{record[FIELD]!r} is one of many rows: say which in a column `row`, in any numbering")
         return str(row)
 
-    def _put(self, tables: dict[str, dict[str, Cells]], table: str, row: str, cells: Cells) -> None:
+    def _put(self, tables: Tables, table: str, row: str | int, cells: Cells) -> None:
         held = tables.setdefault(table, {}).setdefault(row, {})
         for column, value in cells.items():
             if is_empty(value):
@@ -242,11 +284,11 @@ class _Reader:
 
 
 def _document(record: Record) -> str:
-    """The document that a record speaks of; the name or path of its file will do."""
+    """The document that a record speaks of; the name or path of its file, or of a page's, will do."""
     given = record.get(DOCUMENT)
     if is_empty(given):
         raise ValueError(f"it names no document; give its id, or its file's name, as {DOCUMENT!r}")
-    return PurePath(str(given).replace("\\", "/")).name.partition(".")[0]
+    return _PAGE.sub("", PurePath(str(given).strip().replace("\\", "/")).name.partition(".")[0])
 
 
 def _meant(name: str, known: Iterable[str]) -> str:

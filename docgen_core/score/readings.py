@@ -23,11 +23,14 @@ from babel.numbers import get_decimal_symbol, get_group_symbol
 from docgen_core.golden import IDENTIFIER, held_by
 from docgen_core.locales import locale_of
 
-_SIGNS = str.maketrans({"\u2212": "-", "\u2010": "-", "\u2011": "-", "\uff0d": "-", "\u2019": "'", "\u02bc": "'"})
+_MINUS = "\u2010\u2011\u2012\u2013\u2014\u2212\uff0d"
+_SIGNS = str.maketrans({**dict.fromkeys(_MINUS, "-"), "\u2019": "'", "\u02bc": "'"})
+_RAISED = dict.fromkeys(map(ord, "\u00b9\u00b2\u00b3"))
+"""Of units (m\u00b2), which is no digit of the number."""
 _PLAIN = re.compile(r"\d+(?:\.\d+)?")
 _AROUND = re.compile(r"(?P<before>\D*?)(?P<body>[.,\u066b]?\d(?:.*\d)?)(?P<after>\D*)", re.DOTALL)
 _YEAR_FIRST = re.compile(r"(\d{4})\D{1,3}(\d{1,2})\D{1,3}(\d{1,2})(?:[T ]\d.*|\D*)", re.DOTALL)
-_YEAR_LAST = re.compile(r"(\d{1,2})\D{1,2}(\d{1,2})\D{1,2}(\d{4}|\d{2})\D?")
+_YEAR_LAST = re.compile(r"(\d{1,2})\D{1,2}(\d{1,2})\D{1,2}(\d{4}|\d{1,2})\D?")
 _COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})")
 _WORDS = re.compile(r"\d+|[^\W\d_]+")
 _LINE_END = re.compile(r",?[ \t]*\n\s*")
@@ -93,6 +96,8 @@ def _written(value: object) -> str:
     """A value as text: a whole float is what a table without integers makes of a number."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, Decimal) and str(value).endswith(".0"):
+        return str(value).removesuffix(".0")
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
@@ -125,7 +130,7 @@ def _numbers(value: object, locale: str) -> Iterator[Decimal]:
 
 def _digits(text: str) -> str:
     """The text with its digits as ASCII, one kind of minus, apostrophe and space."""
-    plain = unicodedata.normalize("NFKC", text).translate(_SIGNS)
+    plain = unicodedata.normalize("NFKC", text.translate(_RAISED)).translate(_SIGNS)
     return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in plain)
 
 
@@ -183,15 +188,23 @@ def _parts(text: str, locale: str) -> Iterator[tuple[int, int, int]]:
     if found := _YEAR_FIRST.fullmatch(text) or _COMPACT.fullmatch(text):
         yield int(found[1]), int(found[2]), int(found[3])
     elif found := _YEAR_LAST.fullmatch(text):
-        first, second, year = int(found[1]), int(found[2]), int(found[3])
-        year += _CENTURY if len(found[3]) == 2 else 0
-        order = _order(locale)
-        if order != "Mdy":
-            yield year, second, first
-        if order != "dMy":
-            yield year, first, second
+        yield from _ordered(found[1], found[2], found[3], _order(locale))
     else:
         yield from _named(text, locale)
+
+
+def _ordered(first: str, second: str, third: str, order: str) -> Iterator[tuple[int, int, int]]:
+    """A date of three numbers, the year of two digits or last."""
+    if order == "yMd" and len(first) == 2 and len(third) < 4:
+        yield _CENTURY + int(first), int(second), int(third)
+    if len(third) > 1 and order != "Mdy":
+        yield _year(third), int(second), int(first)
+    if len(third) > 1 and order != "dMy":
+        yield _year(third), int(first), int(second)
+
+
+def _year(digits: str) -> int:
+    return int(digits) + (_CENTURY if len(digits) == 2 else 0)
 
 
 def _named(text: str, locale: str) -> Iterator[tuple[int, int, int]]:
@@ -201,7 +214,7 @@ def _named(text: str, locale: str) -> Iterator[tuple[int, int, int]]:
     months = [month for word in words if (month := _months(locale).get(word)) is not None]
     if len(numbers) == 2 and len(months) == 1:
         day, year = sorted(numbers, key=len)
-        yield int(year), months[0], int(day)
+        yield _year(year), months[0], int(day)
 
 
 @lru_cache(maxsize=64)

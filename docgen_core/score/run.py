@@ -160,7 +160,13 @@ def _refuse_others(plan: Plan, predictions: Predictions) -> None:
 
 def _is_of(name: str, stream: str, documents: int) -> bool:
     number = name.rpartition("-")[2]
-    return number.isdecimal() and int(number) < documents and name == document_id(stream, int(number))
+    if not (number.isdecimal() and len(number) <= _MOST_DIGITS):
+        return False
+    return int(number) < documents and name == document_id(stream, int(number))
+
+
+_MOST_DIGITS = 18
+"""Of a document's number."""
 
 
 class _Scorer:

@@ -44,7 +44,7 @@ class Missed:
 
 def parse_thresholds(texts: Iterable[str]) -> tuple[Threshold, ...]:
     """Thresholds as they are written. Raises `UsageError`."""
-    return tuple(_parsed(item.strip()) for text in texts for item in text.split(",") if item.strip())
+    return tuple(_parsed(item.strip()) for text in texts for item in text.split(","))
 
 
 def _parsed(text: str) -> Threshold:

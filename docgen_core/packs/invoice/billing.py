@@ -53,6 +53,9 @@ _COLLECTIVE_PER_MILLE = 110
 """Documents that bill a month's deliveries or days of work one by one."""
 _FEW_DAYS, _FEW_MONTHS, _MANY_MONTHS = (2, 5), (2, 3), 12
 
+_MORE_OCCASIONS = (0, 1, 2, 4, 8, 16, 32, 64, 128)
+"""Days or months beyond the usual, until a document has the lines that are asked for."""
+
 _DELIVERED_BEFORE_DAYS = 7
 """A single delivery lies at most so long before its invoice."""
 
@@ -77,6 +80,11 @@ class Order:
     sales: tuple[Sale, ...]
     service_from: date
     service_to: date
+
+    @property
+    def printed(self) -> int:
+        """Its lines."""
+        return _printed(self.sales)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +131,42 @@ def bills_by_month(model: str, products: Sequence[Row]) -> bool:
 def compose(offer: Offer, setting: Setting, draws: Draws) -> Order:
     """The lines of one document, within the layout's room and what is asked for, and the days they are for."""
     wanted = _wanted(setting, draws)
-    room = _room(setting, wanted)
+    order = _order(offer, setting, wanted, 0, draws)
+    if setting.lines is not None and setting.kind != "receipt":
+        fewest, more = min(setting.lines[0], setting.most_lines), iter(_MORE_OCCASIONS)
+        while order.printed < fewest and (occasions := next(more, None)) is not None:
+            order = _order(offer, setting, wanted, occasions, draws)
+    return order
+
+
+def _order(offer: Offer, setting: Setting, wanted: int, more: int, draws: Draws) -> Order:
+    """As many of the lines that are wanted as the products on these occasions make."""
+    room, asked = _room(setting, wanted), setting.lines is not None
     sales: list[Sale] = []
     used: list[_Occasion] = []
+    too_many: tuple[tuple[Sale, ...], _Occasion] | None = None
     taken = 0
-    for number, occasion, product in _listed(offer, setting, wanted, draws):
-        if taken >= wanted and setting.lines is not None:
+    for number, occasion, product in _listed(offer, setting, wanted, more, draws):
+        if taken >= wanted and asked:
             break
         here = draws.under("occasion", number).under(product["product_id"])
         item, period = _item(product, offer, setting, occasion, here)
         made = sales_of(item, setting.ways, here)
-        lines = sum(1 + len(sale.bands) for sale in made)
-        if sales and taken + lines > room:
+        lines = _printed(made)
+        if taken + lines > room and (sales or asked):
+            too_many = too_many or (tuple(made), period)
             continue
         taken += lines
         sales += made
         used.append(period)
+    if not sales and too_many is not None:
+        sales, used = list(too_many[0]), [too_many[1]]
     return Order(tuple(sales), min(each.first for each in used), max(each.last for each in used))
+
+
+def _printed(sales: Sequence[Sale]) -> int:
+    """Lines that the sales take."""
+    return sum(1 + len(sale.bands) for sale in sales)
 
 
 def _wanted(setting: Setting, draws: Draws) -> int:
@@ -157,10 +184,12 @@ def _room(setting: Setting, wanted: int) -> int:
     return min(wanted if wanted > _LINES_USUAL else wanted * _LINES_A_GRADUATED_PRICE, setting.most_lines)
 
 
-def _listed(offer: Offer, setting: Setting, wanted: int, draws: Draws) -> Iterator[tuple[int, _Occasion, Row]]:
+def _listed(
+    offer: Offer, setting: Setting, wanted: int, more: int, draws: Draws
+) -> Iterator[tuple[int, _Occasion, Row]]:
     """(number of the occasion, occasion, product), each due product once an occasion, in printed order."""
     products = [product for product in offer.products if setting.treatment.lists(product)] or offer.products
-    occasions = _occasions(setting, wanted, len(products), draws)
+    occasions = _occasions(setting, wanted, len(products), more, draws)
     a_time = max(1, -(-wanted // len(occasions))) if setting.lines is None else len(products)
     for number, occasion in enumerate(occasions):
         for product in _pick(products, a_time, draws.under("occasion", number)):
@@ -181,22 +210,26 @@ def _line_count(most: int, draws: Draws) -> int:
     return draws.weighted("lines", _LINES)
 
 
-def _occasions(setting: Setting, wanted: int, products: int, draws: Draws) -> list[_Occasion]:
-    """The days or periods that the lines are for, in order."""
+def _occasions(setting: Setting, wanted: int, products: int, more: int, draws: Draws) -> list[_Occasion]:
+    """The days or periods that the lines are for, in order: so many `more` than are usual."""
     issued = setting.issued
     if setting.kind == "receipt":
         return [_Occasion(issued, issued, named=False)]
     enough = products if setting.lines is not None else max(_LINES_USUAL, products)
-    several = wanted > enough or draws.chance("collective", _COLLECTIVE_PER_MILLE)
+    several = more or wanted > enough or draws.chance("collective", _COLLECTIVE_PER_MILLE)
     if not several:
         return [_single(setting, draws)]
     if setting.by_month:
-        months = min(_MANY_MONTHS, max(-(-wanted // products), draws.integer("months", *_FEW_MONTHS)))
+        months = more + min(_MANY_MONTHS, max(-(-wanted // products), draws.integer("months", *_FEW_MONTHS)))
         return [_month(setting, back, named=True) for back in range(months, 0, -1)]
+    count = more + max(-(-wanted // products), draws.integer("days", *_FEW_DAYS))
     first = month_start(issued, 1)
     days = working_days(first, month_end(first), setting.jurisdiction.holidays)
-    count = min(len(days), max(-(-wanted // products), draws.integer("days", *_FEW_DAYS)))
-    chosen = sorted(draws.sample("which days", days, count))
+    while more and len(days) < count:
+        first, last = month_start(first, 1), first - timedelta(days=1)
+        days = working_days(first, last, setting.jurisdiction.holidays) + days
+    chosen = sorted(draws.sample("which days", days, min(len(days), count)))
+    count = len(chosen)
     return [_Occasion(day, day, named=True, later=count - 1 - number) for number, day in enumerate(chosen)]
 
 

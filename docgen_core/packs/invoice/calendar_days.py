@@ -12,6 +12,9 @@ from docgen_core.draws import Draws
 FIRST_ISSUE = date(2023, 1, 2)
 LAST_ISSUE = date(2025, 12, 31)
 """Documents are dated in this window, never by the clock."""
+EARLIEST_ISSUE = date(1950, 1, 1)
+LATEST_ISSUE = date(2099, 12, 31)
+"""A window that is asked for lies between these."""
 
 MonthDay = tuple[int, int]
 """A day of every year: (month, day)."""

@@ -47,10 +47,13 @@ def credited(sales: Sequence[Sale], lines: tuple[int, int] | None, draws: Draws)
 
 
 def corrected(sales: Sequence[Sale], words: Billing, lines: tuple[int, int] | None, draws: Draws) -> tuple[Sale, ...]:
-    """Pairs of lines: as billed, below zero, and as it is right, which is less."""
-    fewest, most = (max(1, bound // 2) for bound in lines or (2, _MOST_LINES))
+    """Pairs of lines: as billed, below zero, and as it is right, which is less. None where no pairs are as many."""
+    asked = lines or (2, _MOST_LINES)
+    fewest, most = -(-asked[0] // 2), asked[1] // 2
     larger = [sale for sale in sales if sale.quantity is not None and sale.quantity > 1] or list(sales)
-    count = draws.integer("corrected", min(fewest, len(larger)), min(most, len(larger)))
+    if not fewest <= min(most, len(larger)):
+        return ()
+    count = draws.integer("corrected", fewest, min(most, len(larger)))
     chosen = sorted(draws.sample("which", range(len(larger)), count))
     pairs = []
     for place in chosen:

@@ -13,11 +13,12 @@ from functools import lru_cache
 
 from docgen_core.errors import SelectionRefused
 from docgen_core.packs.contract import Row
+from docgen_core.packs.invoice.calendar_days import EARLIEST_ISSUE, LATEST_ISSUE
 from docgen_core.packs.invoice.catalogue import content
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, LOCALES
 from docgen_core.packs.invoice.layouts import LAYOUTS
 from docgen_core.packs.invoice.pricing import GRADUATED
-from docgen_core.packs.invoice.record import INVOICE, Company
+from docgen_core.packs.invoice.record import INVOICE, RECEIPT, TILL_LINES, Company
 from docgen_core.packs.invoice.taxation import categories
 from docgen_core.runs.selection import Selection
 
@@ -38,6 +39,7 @@ def eligible(selection: Selection, companies: Iterator[Row]) -> list[int]:
     the catalogue fits, saying why and naming what there is.
     """
     _refuse_unknown_names(selection)
+    _refuse_far_days(selection)
     _refuse_what_no_layout_holds(selection)
     _refuse_foreign_layouts(selection)
     constraints = _constraints(selection)
@@ -79,7 +81,18 @@ def _refuse_unknown(what: str, asked: Iterable[str], known: Iterable[str]) -> No
 def _refuse_weights(what: str, weights: Mapping[str, int]) -> None:
     if not all(0 <= weight <= _MOST_WEIGHT for weight in weights.values()) or not any(weights.values()):
         given = ", ".join(f"{name}={weight}" for name, weight in sorted(weights.items())) or "none"
-        raise SelectionRefused(f"weights of {what} are whole numbers from 0, one of them above 0; given: {given}")
+        raise SelectionRefused(
+            f"weights of {what} are whole numbers from 0 to {_MOST_WEIGHT}, one of them above 0; given: {given}"
+        )
+
+
+def _refuse_far_days(selection: Selection) -> None:
+    """Refuse days that no invoice like these is of, whatever else is allowed."""
+    first, last = selection.issued or (EARLIEST_ISSUE, LATEST_ISSUE)
+    if first < EARLIEST_ISSUE or last > LATEST_ISSUE:
+        raise SelectionRefused(
+            f"issued {first} to {last}: documents are dated from {EARLIEST_ISSUE} to {LATEST_ISSUE}; ask for such days"
+        )
 
 
 def _refuse_what_no_layout_holds(selection: Selection) -> None:
@@ -199,8 +212,11 @@ def _of_documents(selection: Selection) -> Iterator[_Constraint]:
         wanted = {category for category, weight in selection.tax_mix.items() if weight}
         yield _Constraint(
             f"tax category {', '.join(sorted(wanted))}",
-            lambda row, _: bool(wanted & _categories(row)),
-            lambda rows: f"they can charge {_several(category for row in rows for category in _categories(row))}",
+            lambda row, company: bool(wanted & _categories(row, company, layouts)),
+            lambda rows: (
+                "they can charge "
+                + _several(category for row in rows for category in _categories(row, Company.of(row), layouts))
+            ),
         )
 
 
@@ -212,8 +228,12 @@ def _why_no_layout(layouts: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def _most_lines(row: Row, layouts: Sequence[str]) -> int:
-    looks = Company.of(row).looks(layouts)
-    return max((LAYOUTS[name].most_lines for names in looks.values() for name in names), default=0)
+    held = [
+        min(LAYOUTS[name].most_lines, TILL_LINES) if kind == RECEIPT else LAYOUTS[name].most_lines
+        for kind, names in Company.of(row).looks(layouts).items()
+        for name in names
+    ]
+    return max(held, default=0)
 
 
 def _fewest_lines(company: Company) -> int:
@@ -221,20 +241,21 @@ def _fewest_lines(company: Company) -> int:
     return _GRADUATED_LINES if company.billing_model == GRADUATED else 1
 
 
-def _categories(row: Row) -> frozenset[str]:
+def _categories(row: Row, company: Company, layouts: Sequence[str]) -> frozenset[str]:
     """The tax categories that a company's sales can have, by what its line of business sells."""
-    return _categories_of(row["jurisdiction"], row["business_type"], row.get("niche"))
+    billed = INVOICE in company.looks(layouts)
+    return _categories_of(row["jurisdiction"], row["business_type"], row.get("niche"), billed)
 
 
 @lru_cache(maxsize=4096)
-def _categories_of(country: str, business_type: str, niche: str | None) -> frozenset[str]:
+def _categories_of(country: str, business_type: str, niche: str | None, billed: bool) -> frozenset[str]:
     niches = content.business_types()[business_type].niches
     families = niches[niche] if niche in niches else [family for found in niches.values() for family in found]
     law = content.jurisdictions()[country]
     products = [
         {"hs_code": family.hs if family.goods else None, "tax_category": law.tax[family.tax][1]} for family in families
     ]
-    return frozenset(categories(JURISDICTIONS[country], products))
+    return frozenset(categories(JURISDICTIONS[country], products, billed=billed))
 
 
 def _several(values: Iterable[str]) -> str:

@@ -48,6 +48,8 @@ def _slot(company: Draws, index: int) -> int:
 
 
 def _running(issued: date, slot: str) -> str:
+    if issued < _FIRST_DAY:
+        return _by_day(issued, slot)
     return f"{(issued - _FIRST_DAY).days}{slot}"
 
 

@@ -7,7 +7,7 @@ how a document is paid (conditions.py), and which tax lies on it (taxation.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import lru_cache
@@ -37,7 +37,7 @@ from docgen_core.packs.invoice.model import Identity, Instalment, Invoice, Origi
 from docgen_core.packs.invoice.parties import Resident, customer_abroad, customer_of, numbered, seller
 from docgen_core.packs.invoice.pricing import Ways
 from docgen_core.packs.invoice.reconcile import reconcile
-from docgen_core.packs.invoice.taxation import Deal, Treatment, usual_deal, wanted_deal
+from docgen_core.packs.invoice.taxation import Deal, Treatment, categories, usual_deal, wanted_deal
 from docgen_core.runs.selection import AS_PRINTED, Selection
 
 INVOICE, RECEIPT = "invoice", "receipt"
@@ -51,8 +51,10 @@ _CORRECTIVE_PER_MILLE = 250
 _NEGATIVE_COMPANIES_PER_MILLE = 350
 """Companies whose credit notes have amounts below zero."""
 _CREDITED_AFTER_DAYS = (4, 60)
-_TILL_LINES = 20
+TILL_LINES = 20
 """A till lists a product once, and a shop of the catalogue has not many more."""
+_SENDERS_TRIED = 30
+"""Companies that are drawn at most, until one can bear a tax that is asked for."""
 
 _DIGITAL_TRADES = frozenset(("software_saas",))
 _DIGITAL_SINCE = 2012
@@ -128,7 +130,7 @@ class Company:
         roomy = {
             kind: tuple(name for name in names if LAYOUTS[name].most_lines >= fewest_lines)
             for kind, names in fitting.items()
-            if kind != RECEIPT or fewest_lines <= _TILL_LINES
+            if kind != RECEIPT or fewest_lines <= TILL_LINES
         }
         return {kind: names for kind, names in roomy.items() if names}
 
@@ -147,15 +149,42 @@ def _looks(company: Company, layouts: tuple[str, ...], fewest_lines: int) -> Map
 def build(run: RunView, index: int) -> Invoice:
     """Document `index` of the run. Raises `RecordRefused` when it does not reconcile."""
     draws = run.draws(index)
-    company = Company.of(run.catalogue.company(draws.choice("company", run.companies)))
-    asked = run.selection.line_items
-    looks = _looks(company, run.selection.layouts, asked[0] if asked else 0)
-    kind = _kind(looks, draws)
-    look = _identity(company, kind, looks[kind])
-    captured = draws.weighted("condition", company.conditions(run.selection))
-    invoice = _Draft(run, index, company, kind, look).invoice(captured)
+    for company in _senders(run, draws):
+        looks = _charging(run, company)
+        kind = _kind(looks, draws)
+        draft = _Draft(run, index, company, kind, _identity(company, kind, looks[kind]))
+        if draft.bears_what_is_asked:
+            break
+    invoice = draft.invoice(draws.weighted("condition", draft.company.conditions(run.selection)))
     reconcile(invoice)
     return invoice
+
+
+def _senders(run: RunView, draws: Draws) -> Iterator[Company]:
+    """The company; and those that are drawn in its place while one can bear no tax that is asked for.
+
+    That depends on its products and on its buyer's town, and its line of business is all that is
+    known when a run is planned.
+    """
+    for attempt in range(_SENDERS_TRIED):
+        chosen = draws.under("another company", attempt) if attempt else draws
+        yield Company.of(run.catalogue.company(chosen.choice("company", run.companies)))
+
+
+def _charging(run: RunView, company: Company) -> Mapping[str, tuple[str, ...]]:
+    """By kind of document the layouts that it may have: of kinds that can bear a tax that is asked for, if any can."""
+    asked = run.selection.line_items
+    looks = _looks(company, run.selection.layouts, asked[0] if asked else 0)
+    return {kind: names for kind, names in looks.items() if _can_charge(run, company, kind)} or looks
+
+
+def _can_charge(run: RunView, company: Company, kind: str) -> bool:
+    """Whether such a document of the company can bear a tax that is asked for."""
+    wanted = {category for category, weight in run.selection.tax_mix.items() if weight}
+    if not wanted:
+        return True
+    products = run.catalogue.rows("products", company.company_id)
+    return bool(wanted & categories(company.jurisdiction, products, billed=kind == INVOICE).keys())
 
 
 def _kind(looks: Mapping[str, tuple[str, ...]], draws: Draws) -> str:
@@ -186,6 +215,14 @@ class _Draft:
         self.ways = Ways(self.jurisdiction, company.currency, company.business_type, company.billing_model, self.habits)
         self.products = run.catalogue.rows("products", company.company_id)
         self.issued = self._issue_date()
+
+    @property
+    def bears_what_is_asked(self) -> bool:
+        """Whether its lines can bear a tax that is asked for, if one is."""
+        if not self.run.selection.tax_mix:
+            return True
+        treatment = self._buyer().treatment.on(self._original_date() or self.issued)
+        return treatment.deal != Deal() and any(treatment.lists(product) for product in self.products)
 
     def invoice(self, condition: str) -> Invoice:
         """The document, captured in `condition`."""
@@ -251,7 +288,7 @@ class _Draft:
         mix = self.run.selection.tax_mix
         deal = Deal()
         if mix:
-            deal = wanted_deal(self.jurisdiction, mix, self.products, draws) if self.billed else deal
+            deal = wanted_deal(self.jurisdiction, mix, self.products, draws, billed=self.billed)
         elif self.billed:
             deal = usual_deal(self.jurisdiction, company.business_type, self.habits, draws)
         if deal.country is not None:
@@ -293,11 +330,11 @@ class _Draft:
     def _computed(self, order: Order, about: date | None, buyer: _Buyer) -> tuple[str, str, Computation]:
         """Kind of the document, convention of its signs, and its amounts."""
         plain = can_be_taken_back(order.sales)
-        if about is None or not plain:
-            return self.paper, POSITIVE, self._charged(order, buyer)
         lines, draws = self.run.selection.line_items, self.draws.under("taken back")
-        if draws.chance("corrective", _CORRECTIVE_PER_MILLE) and (lines is None or lines[1] > 1):
-            sales = corrected(plain, self.jurisdiction.customs.billing, lines, draws)
+        if about is None or len(plain) < (lines[0] if lines else 1):
+            return self.paper, POSITIVE, self._charged(order, buyer)
+        sales = corrected(plain, self.jurisdiction.customs.billing, lines, draws)
+        if sales and draws.chance("corrective", _CORRECTIVE_PER_MILLE):
             return CORRECTIVE, MIXED, compute(sales, places=self.places, policy=self.policy, mixed=True)
         result = compute(credited(plain, lines, draws), places=self.places, policy=self.policy)
         if self.habits.chance("negative credit notes", _NEGATIVE_COMPANIES_PER_MILLE):

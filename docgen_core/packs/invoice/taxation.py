@@ -105,23 +105,30 @@ def usual_deal(jurisdiction: Jurisdiction, business_type: str, habits: Draws, dr
     return Deal()
 
 
-def wanted_deal(jurisdiction: Jurisdiction, mix: Mapping[str, int], products: Sequence[Row], draws: Draws) -> Deal:
+def wanted_deal(
+    jurisdiction: Jurisdiction, mix: Mapping[str, int], products: Sequence[Row], draws: Draws, *, billed: bool
+) -> Deal:
     """A sale of a category drawn by the weights of `mix`, among those the company can make."""
-    possible = categories(jurisdiction, products)
+    possible = categories(jurisdiction, products, billed=billed)
     weights = {category: mix[category] for category in sorted(mix) if mix[category] and category in possible}
     if not weights:
         return Deal()
     return possible[draws.weighted("tax mix", weights)](jurisdiction, draws)
 
 
-def categories(jurisdiction: Jurisdiction, products: Sequence[Row]) -> Mapping[str, Maker]:
-    """UNCL 5305 categories of sales that a company with these products can make, and how each is made."""
+def categories(jurisdiction: Jurisdiction, products: Sequence[Row], *, billed: bool) -> Mapping[str, Maker]:
+    """UNCL 5305 categories of sales that a company with these products can make, and how each is made.
+
+    Who is not `billed` stands at a till, where every product bears its own tax.
+    """
     if not jurisdiction.levies:
         return {"O": partial(_of_products, "O")}
+    own = sorted({product["tax_category"] for product in products} & {"S", "AA", "Z", "E", "O"})
+    found: dict[str, Maker] = {category: partial(_of_products, category) for category in own}
+    if not billed:
+        return found
     kinds = {is_goods(product) for product in products}
-    found: dict[str, Maker] = {"E": _exempt}
-    for category in sorted({product["tax_category"] for product in products} & {"S", "AA", "Z", "E", "O"}):
-        found[category] = partial(_of_products, category)
+    found.setdefault("E", _exempt)
     if GOODS in kinds:
         found["G"] = _export
         if jurisdiction.european:

@@ -40,6 +40,20 @@ def test_a_report_that_cannot_be_written_is_refused_before_anything_is_scored(sh
     assert refused.code == 2 and "cannot write 'nowhere/scores.html'" in refused.complaint
 
 
+def test_a_report_takes_no_other_files_place(shop: Any, said: Path, tmp_path: Path) -> None:
+    before = said.read_text()
+    refused = shop("score", "r1", said, "--html", tmp_path / "." / "said.csv")
+    assert refused.code == 2 and "it is another file of this command" in refused.complaint
+    assert said.read_text() == before
+
+
+def test_a_threshold_of_no_field_leaves_no_report(shop: Any, said: Path, tmp_path: Path) -> None:
+    reports = ("--parquet", tmp_path / "cells.parquet", "--html", tmp_path / "scores.html")
+    refused = shop("score", "r1", said, "--at-least", "grand_total=1", *reports)
+    assert refused.code == 2 and "no field 'grand_total' was scored" in refused.complaint
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["said.csv"]
+
+
 def test_predictions_that_do_not_fit_leave_no_report(shop: Any, tmp_path: Path) -> None:
     (tmp_path / "said.csv").write_text("document_id,number\nb0b0b0b0-0000000,1\n")
     refused = shop("score", "r1", tmp_path / "said.csv", "--parquet", tmp_path / "cells.parquet")

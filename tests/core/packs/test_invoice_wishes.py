@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from docgen_core.errors import SelectionRefused
 from docgen_core.packs.contract import Row, RunView
-from docgen_core.packs.invoice import record
+from docgen_core.packs.invoice import PACK, record
 from docgen_core.packs.invoice.catalogue import catalogue_rows
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, LOCALES
 from docgen_core.packs.invoice.model import Invoice
+from docgen_core.runs.plan import serving
 from docgen_core.runs.selection import CatalogueSpec, Selection
 
 COMPANIES, PRODUCTS = 320, 20
@@ -50,9 +52,10 @@ Documents = Callable[..., list[Invoice]]
 def documents() -> Documents:
     catalogue = RealCatalogue()
 
-    def build(count: int, *, companies: Sequence[int] | None = None, **wishes: Any) -> list[Invoice]:
-        ids = catalogue.company_ids() if companies is None else companies
-        run = RunView("0badcafe", 11, Selection(**wishes), ids, catalogue)
+    def build(count: int, **wishes: Any) -> list[Invoice]:
+        selection = Selection(**wishes)
+        ids = serving(PACK, selection, (catalogue.company(company) for company in catalogue.company_ids()))
+        run = RunView("0badcafe", 11, selection, ids, catalogue)
         return [record.build(run, index) for index in range(count)]
 
     return build
@@ -105,15 +108,17 @@ def test_a_buyer_abroad_is_named_with_its_country_and_numbers(documents: Documen
         assert all(tax.reason in invoice.notes for tax in invoice.tax_lines if tax.reason)
 
 
-@pytest.mark.parametrize("category", ["AA", "Z", "E", "AE", "K", "G", "O"])
-def test_a_tax_mix_is_followed_by_whoever_can(documents: Documents, category: str) -> None:
-    made = documents(FEWER // 2, tax_mix={category: 1})
-    served = [invoice for invoice in made if any(tax.category == category for tax in invoice.tax_lines)]
-    usually = documents(FEWER // 2)
-    before = [invoice for invoice in usually if any(tax.category == category for tax in invoice.tax_lines)]
-    assert len(served) >= len(before)
-    assert len(served) > 5 or category in ("Z", "K")
-    assert served
+@pytest.mark.parametrize("category", ["S", "AA", "Z", "E", "AE", "K", "G", "O"])
+def test_every_document_bears_a_tax_that_was_asked_for(documents: Documents, category: str) -> None:
+    made = documents(FEWER // 3, tax_mix={category: 1})
+    assert {tax.category for invoice in made for tax in invoice.tax_lines} == {category}
+
+
+def test_a_till_bears_the_taxes_of_what_it_sells(documents: Documents) -> None:
+    made = documents(12, tax_mix={"Z": 1}, layouts=("receipt",))
+    assert {tax.category for invoice in made for tax in invoice.tax_lines} == {"Z"}
+    with pytest.raises(SelectionRefused, match="fit layout receipt and not tax category G, since they can charge"):
+        documents(1, tax_mix={"G": 1}, layouts=("receipt",))
 
 
 def test_documents_are_dated_within_the_days_asked_for(documents: Documents) -> None:
@@ -124,12 +129,21 @@ def test_documents_are_dated_within_the_days_asked_for(documents: Documents) -> 
         assert invoice.issue_date == date(2024, 12, 25)
 
 
-@pytest.mark.parametrize("bounds", [(1, 1), (3, 5), (12, 18), (30, 40)])
-def test_documents_have_as_many_lines_as_asked_for(documents: Documents, bounds: tuple[int, int]) -> None:
-    made = [invoice for invoice in documents(FEWER, line_items=bounds) if invoice.kind == "invoice"]
-    fitting = [invoice for invoice in made if bounds[0] <= len(invoice.lines) <= bounds[1]]
-    assert len(fitting) >= 0.9 * len(made)
-    assert all(len(invoice.lines) <= max(bounds[1], 5) for invoice in made)
+@pytest.mark.parametrize("bounds", [(1, 1), (3, 3), (12, 18), (60, 60), (400, 100_000)])
+@pytest.mark.parametrize("share", [0, 700])
+def test_every_document_has_as_many_lines_as_asked_for(
+    documents: Documents, bounds: tuple[int, int], share: int
+) -> None:
+    made = documents(FEWER // bounds[0] if bounds[0] > 3 else FEWER // 2, line_items=bounds, credit_notes=share)
+    assert [len(invoice.lines) for invoice in made if not bounds[0] <= len(invoice.lines) <= bounds[1]] == []
+
+
+@pytest.mark.parametrize("year", [1990, 2099])
+def test_numbers_of_any_year_are_numbers(documents: Documents, year: int) -> None:
+    made = documents(20, issued=(date(year, 1, 1), date(year, 12, 31)), anachronism=True)
+    assert {invoice.issue_date.year for invoice in made} == {year}
+    assert not any("--" in invoice.number for invoice in made)
+    assert not any(invoice.number.startswith("-") for invoice in made)
 
 
 def test_so_many_of_a_thousand_take_back_what_was_billed(documents: Documents) -> None:

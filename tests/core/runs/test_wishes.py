@@ -158,6 +158,14 @@ def test_what_decides_files_alone_leaves_the_documents_the_same(field: str, valu
         ("credit-notes: 0.0005", "credit-notes '0.0005': give a share from 0 to 1"),
         ("condition: {clean: 0}", "the weight must be a whole number from 1"),
         ("layout: {a: b}", "write a name, a number or a list of them"),
+        ("layout: ''", "layout '': it names nothing; leave it out to mean all"),
+        ("line-items: 3-4\nline_items: 5-6", "selection '{file}': 'line-items' stands there twice"),
+        ("condition: [clean=3, fax, clean=4]", "clean has two weights, 3 and 4"),
+        ("credit-notes: 1e999999", "give a share from 0 to 1"),
+        ("issued: 2024-02-30", "'2024-02-30' is no day"),
+        ("companies: 1:30", "companies '1:30': give FIRST-LAST"),
+        (f"wear: 0x{'f' * 9999}", "the number is too long"),
+        ("wear: &a [*a]", "...]]]: write a name"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, reason: str) -> None:
@@ -176,8 +184,12 @@ def test_numbers_of_a_file_are_exact(tmp_path: Path) -> None:
     assert per_mille(read_wishes(written(tmp_path, "credit-notes: 0.001"))["credit-notes"]) == 1
 
 
-def test_lists_repeat_or_have_commas_and_keep_their_order() -> None:
-    assert listed(["de-DE,en-US", " ja-JP ", "de-DE", ","]) == ("de-DE", "en-US", "ja-JP")
+def test_a_file_says_no_octal_numbers(tmp_path: Path) -> None:
+    assert selection_of({}, written(tmp_path, "company: [010, 0017]")).company_ids == (10, 17)
+
+
+def test_lists_repeat_or_have_commas_and_say_the_same_in_any_order() -> None:
+    assert listed(["en-US,de-DE", " ja-JP ", "de-DE", ","]) == ("de-DE", "en-US", "ja-JP")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,9 @@ LOCALES = ("de-DE", "de-CH", "en-US", "en-IN", "es-MX", "fr-FR", "ja-JP", "pl-PL
         ("￥１，２３４", "ja-JP", "1234"),
         ("1,234円", "ja-JP", "1234"),
         ("−5.00", "en-US", "-5"),
+        ("–5.00 €", "en-US", "-5"),
+        ("12.5 m²", "en-US", "12.5"),
+        ("7 m³", "de-DE", "7"),
         ("(5.00)", "en-US", "-5"),
         ("5.00-", "en-US", "-5"),
         ("-$5.00", "en-US", "-5"),
@@ -91,6 +94,8 @@ def test_what_docgen_writes_is_read_back(number: Decimal, locale: str) -> None:
         ("2024年3月5日", "ja-JP"),
         ("2024/03/05", "ja-JP"),
         ("2024. 3. 5.", "ko-KR"),
+        ("24. 3. 5.", "ko-KR"),
+        ("5-Mar-24", "en-IN"),
         (datetime(2024, 3, 5, 12), "de-DE"),  # noqa: DTZ001  a day has no zone
         (date(2024, 3, 5), "de-DE"),
     ],
@@ -106,8 +111,14 @@ def test_what_is_no_day_has_no_reading(text: object) -> None:
 
 def test_identifiers_are_their_letters_and_digits() -> None:
     assert readings(Kind.IDENTIFIER, "DE56 9129-7214", "de-DE") == readings(Kind.IDENTIFIER, "de5691297214", "de-DE")
+    assert readings(Kind.IDENTIFIER, Decimal("4510086924.0"), "de-DE") == {"4510086924"}
     assert readings(Kind.IDENTIFIER, 4510086924.0, "de-DE") == readings(Kind.IDENTIFIER, "4510086924", "de-DE")
     assert readings(Kind.IDENTIFIER, "R-1", "de-DE") != readings(Kind.IDENTIFIER, "R-7", "de-DE")
+
+
+def test_a_year_that_stands_first_may_have_two_digits() -> None:
+    assert date(2024, 3, 5) in readings(Kind.DATE, "24/03/05", "ja-JP")
+    assert date(2024, 3, 5) not in readings(Kind.DATE, "24/03/05", "de-DE")
 
 
 def test_flags_are_words() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -112,6 +113,31 @@ def a_line_invented(corpus: Any, said: dict[str, Any]) -> dict[str, dict[Outcome
     return {name: {SPURIOUS: 1} for name in ("line_items.description", "line_items.net_amount")}
 
 
+def a_sum_among_the_lines(corpus: Any, said: dict[str, Any]) -> dict[str, dict[Outcome, int]]:
+    """A subtotal that is one of the amounts stands before its line, and takes no line's place."""
+    document, place = corpus.with_("line_items", "net_amount")
+    said[document]["line_items"].insert(0, {"net_amount": said[document]["line_items"][place]["net_amount"]})
+    return {"line_items.net_amount": {SPURIOUS: 1}}
+
+
+def a_line_broken_in_two(corpus: Any, said: dict[str, Any]) -> dict[str, dict[Outcome, int]]:
+    """Its description on a line of its own: one row is found, the cells of the other are lost and invented."""
+    document, place = corpus.with_("line_items", "description")
+    line = said[document]["line_items"][place]
+    said[document]["line_items"].insert(place, {"description": line.pop("description")})
+    return {"line_items.description": {RIGHT: -1, MISSING: 1, SPURIOUS: 1}}
+
+
+def a_code_where_no_line_has_one(corpus: Any, said: dict[str, Any]) -> dict[str, dict[Outcome, int]]:
+    """On a line that is invented, in a column that the document's lines leave empty."""
+    empty = {name: set() for name in said}  # type: dict[str, set[str]]
+    for row in golden.open("r1", corpus.blobs).table("line_items").to_arrow().to_pylist():
+        empty[row["document_id"]] |= {name for name, value in row.items() if value is not None}
+    document = next(name for name, used in empty.items() if used and "discount_percent" not in used)
+    said[document]["line_items"].append({"discount_percent": "77"})
+    return {"line_items.discount_percent": {SPURIOUS: 1}}
+
+
 def a_line_twice(corpus: Any, said: dict[str, Any]) -> dict[str, dict[Outcome, int]]:
     document, place = corpus.with_("line_items", "description")
     twice = dict(said[document]["line_items"][place])
@@ -175,6 +201,9 @@ PLANTED: dict[str, Plant] = {
     "a line lost": a_line_lost,
     "a line invented": a_line_invented,
     "a line twice": a_line_twice,
+    "a sum among the lines": a_sum_among_the_lines,
+    "a line broken in two": a_line_broken_in_two,
+    "a code where no line has one": a_code_where_no_line_has_one,
     "amounts of two lines exchanged": amounts_of_two_lines_exchanged,
     "a value where there is none": a_value_where_there_is_none,
     "two dates exchanged": due_and_issue_date_exchanged,
@@ -197,6 +226,8 @@ def test_a_planted_error_costs_exactly_what_it_is(corpus: Any, name: str) -> Non
         assert difference == expected.get(field, {}), field
     lost = -sum(deltas.get(RIGHT, 0) for deltas in expected.values())
     assert after.total.outcomes[RIGHT] == before.total.outcomes[RIGHT] - lost
+    invented = sum(deltas.get(SPURIOUS, 0) for deltas in expected.values())
+    assert after.total.outcomes[SPURIOUS] == before.total.outcomes[SPURIOUS] + invented
     assert after.perfect_documents < after.documents and (after.total.f1 or 0) < 1
 
 
@@ -207,6 +238,7 @@ def test_a_planted_error_costs_exactly_what_it_is(corpus: Any, name: str) -> Non
         ("gross_total", lambda text: f"EUR {text}", "de-DE"),
         ("gross_total", lambda text: f"${Decimal(text):,.2f}", "en-US"),
         ("gross_total", float, "en-US"),
+        ("net_total", lambda text: f"{text} m²", "en-US"),
         ("issue_date", lambda text: f"{text[8:]}.{text[5:7]}.{text[2:4]}", "de-DE"),
         ("issue_date", lambda text: f"{text}T00:00:00", ""),
         ("number", lambda text: text.replace("-", " ").lower(), ""),
@@ -270,6 +302,32 @@ def test_a_line_a_value_says_the_same_as_an_object_a_document(corpus: Any, tmp_p
     assert is_perfect(score_run("r1", [path], blobs=corpus.blobs))
 
 
+def test_columns_may_be_set_apart_by_semicolons_and_tabs(corpus: Any, tmp_path: Path) -> None:
+    document = next(iter(corpus.perfect))
+    number = corpus.perfect[document]["invoices"][0]["number"]
+    for mark in ";\t":
+        said = tmp_path / "said.csv"
+        said.write_text(f'"document_id"{mark}number\n{document}{mark}{number}\n', encoding="utf-8-sig")
+        assert score_run("r1", [said], blobs=corpus.blobs).fields["number"].outcomes[RIGHT] == 1
+
+
+def test_a_page_and_a_table_of_nothing_are_no_fault(corpus: Any, tmp_path: Path) -> None:
+    document = next(iter(corpus.perfect))
+    number = corpus.perfect[document]["invoices"][0]["number"]
+    said = {"document_id": f"scans/{document}-p0001.png", "number": number, "line_items": None, "codes": []}
+    (tmp_path / "said.jsonl").write_text(json.dumps(said))
+    scores = score_run("r1", [tmp_path / "said.jsonl"], blobs=corpus.blobs)
+    assert scores.fields["number"].outcomes[RIGHT] == 1 and scores.rows["line_items"].predicted == 0
+
+
+def test_rows_with_a_name_and_rows_without_are_not_mixed_up(corpus: Any, tmp_path: Path) -> None:
+    document = next(iter(corpus.perfect))
+    (tmp_path / "values.csv").write_text(f"document_id,field,row,value\n{document},line_items.sku,1,A\n")
+    (tmp_path / "rows.csv").write_text(f"document_id,table,sku\n{document},line_items,B\n{document},line_items,C\n")
+    scores = score_run("r1", [tmp_path / "values.csv", tmp_path / "rows.csv"], blobs=corpus.blobs)
+    assert scores.rows["line_items"].predicted == 3
+
+
 def test_slices_add_up_to_the_whole(corpus: Any) -> None:
     scores = corpus.score(corpus.perfect, fields=["gross_total"])
     for by in ("layout", "locale", "condition"):
@@ -288,7 +346,7 @@ def test_thresholds_are_of_a_field_and_a_measure(corpus: Any) -> None:
         missed(scores, parse_thresholds(["grand_total=1"]))
 
 
-@pytest.mark.parametrize("text", ["gross_total", "gross_total=2", "=1", "a=x", "a:beauty=1"])
+@pytest.mark.parametrize("text", ["gross_total", "gross_total=2", "=1", "a=x", "a:beauty=1", ""])
 def test_a_threshold_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--at-least"):
         parse_thresholds([text])
@@ -317,6 +375,13 @@ WRONG_FILES = {
     "table.csv": ("document_id,table,sku\nDOCUMENT,lines,1\n", "no table 'lines'; there are invoices, line_items"),
     "broken.jsonl": ('{"document_id": ', "broken.jsonl, line 1: it is no JSON"),
     "list.jsonl": ("[1]", "list.jsonl, line 1: give one JSON object a line"),
+    "names.csv": ("id,number\nDOCUMENT,1\n", "names.csv: no column is called 'document_id'; there are id, number"),
+    "twice.jsonl": ('{"document_id": "DOCUMENT", "number": "1", "number": "2"}', "line 1: 'number' stands there twice"),
+    "half.jsonl": ('{"document_id": "DOCUMENT", "number": "\\ud800"}', "half.jsonl, line 1: it is no JSON"),
+    "long.jsonl": (f'{{"document_id": "DOCUMENT", "number": {"9" * 5000}}}', "long.jsonl, line 1: it is no JSON"),
+    "far.jsonl": ('{"document_id": "DOCUMENT", "number": 1e9999999999999999999}', "far.jsonl, line 1: it is no JSON"),
+    "lines.jsonl": ('{"document_id": "DOCUMENT", "line_items": "none"}', "'line_items' holds 'none'; give a list of"),
+    "number.csv": (f"document_id,number\n1f2e3d4c-{'9' * 5000},1\n", "1 of 1 predicted documents are not of run"),
     "rows.jsonl": ('{"document_id": "DOCUMENT", "line_items": [3]}', "give a list of objects"),
     "deep.jsonl": ('{"document_id": "DOCUMENT", "number": {"a": 1}}', "invoices.number holds a list or an object"),
     "broken.parquet": ("PAR1", "cannot be read"),
