@@ -10,6 +10,7 @@ What does not belong here: what is printed, and when a browser is given up (`chr
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import shutil
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import psutil
 
 if TYPE_CHECKING:
-    from playwright.sync_api import CDPSession, Page, Playwright
+    from playwright.sync_api import CDPSession, Playwright
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
@@ -38,7 +39,9 @@ _ARGUMENTS = (
     "--disable-gpu",
     "--font-render-hinting=none",
     "--lang=en-US",
+    "--enable-begin-frame-control",  # of the headless shell: no frame is drawn for a screen that nobody looks at
 )
+_TEMPORARY_PROFILE = ""
 _PROFILE_ARGUMENT = "--user-data-dir="
 _DRIVER_ARGUMENT = "run-driver"
 _STARTING = threading.Lock()
@@ -62,7 +65,7 @@ class LivePage:
         with _STARTING:
             others = _drivers()
             try:
-                self._page, self._session = self._call(START_SECONDS, self._start, executable, html)
+                self._session = self._call(START_SECONDS, self._start, executable, html)
             except BaseException as error:
                 self._look(others)
                 self.close()
@@ -71,24 +74,27 @@ class LivePage:
                 raise
             self._look(others)
 
-    def _start(self, executable: Path, html: str) -> tuple[Page, CDPSession]:
+    def _start(self, executable: Path, html: str) -> CDPSession:
         from playwright.sync_api import sync_playwright
 
         self._playwright = sync_playwright().start()
-        browser = self._playwright.chromium.launch(
+        # The browser's first page and no other one obeys the switch for frames; a persistent context shows it.
+        context = self._playwright.chromium.launch_persistent_context(
+            _TEMPORARY_PROFILE,
             executable_path=executable,
             args=_ARGUMENTS,
             env=_ENVIRONMENT | {name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             chromium_sandbox=os.geteuid() != 0,  # Chromium's sandbox refuses to run as root
             handle_sigint=False,  # an interrupt at the terminal is the worker's to handle
-        )
-        context = browser.new_context(
-            java_script_enabled=False, offline=True, service_workers="block", no_viewport=True
+            java_script_enabled=False,
+            offline=True,
+            service_workers="block",
+            no_viewport=True,
         )
         context.route("**/*", lambda route: route.abort())
-        page = context.new_page()
+        page = context.pages[0]
         page.set_content(html)
-        return page, context.new_cdp_session(page)
+        return context.new_cdp_session(page)
 
     def _look(self, others: Collection[psutil.Process]) -> None:
         """Note whose end is ours to see to: `others` are drivers that were there before."""
@@ -100,7 +106,10 @@ class LivePage:
 
     def evaluate(self, function: str, argument: object, *, seconds: float) -> None:
         """Call a function of ours in the page, whose own scripts are off. Raises `BrowserGone`."""
-        self._call(seconds, self._page.evaluate, function, argument)
+        call = {"expression": f"({function})({json.dumps(argument)})", "awaitPromise": True, "returnByValue": True}
+        answer = self._call(seconds, self._session.send, "Runtime.evaluate", call)
+        if "exceptionDetails" in answer:
+            raise BrowserGone(_first_line(answer["result"].get("description", answer["exceptionDetails"]["text"])))
 
     def print(self, options: Mapping[str, object], *, seconds: float) -> bytes:
         """The page as a PDF, by `Page.printToPDF`. Raises `BrowserGone`."""
@@ -187,4 +196,8 @@ def _kill(process: psutil.Process) -> None:
 def _reason(error: Exception) -> str:
     """One line of playwright's many: what the browser said last, if it did not come up."""
     said = re.findall(r"\[err\] (.+)", str(error))
-    return said[-1].strip() if said else str(error).strip().split("\n", 1)[0]
+    return said[-1].strip() if said else _first_line(str(error))
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0]

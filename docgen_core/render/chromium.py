@@ -53,7 +53,9 @@ _POLICY = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-
 _DEFAULT_FONT = f"font-family:{','.join(repr(family) for family in DEFAULT_STACK)}"
 _LIVE_PAGE = (
     f'<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-    '<style id="docgen-base">@media screen{body{display:none}}'  # no layout but the print's
+    # Nothing is laid out but the print. The browser prints in two passes with a screen in between, and what
+    # is hidden in this way keeps its boxes and its shaped text, as `display: none` would not.
+    '<style id="docgen-base">@media screen{body{content-visibility:hidden}}'
     "html{-webkit-print-color-adjust:exact;print-color-adjust:exact}"
     f"html{{{_DEFAULT_FONT}}}@page{{{_DEFAULT_FONT}}}body{{margin:0}}"
     "a[href^='golden:']{color:inherit;text-decoration:none}"
@@ -245,11 +247,12 @@ class Renderer:
         The last of a stack mostly is Japanese, and takes a browser longer to load than all others together.
         """
         named = self._families(page)
-        stacks = [re.findall(_FAMILY, stack[0]) for stack in _STACKS.finditer(page.style)]
+        stacks = {tuple(re.findall(_FAMILY, stack[0])) for stack in _STACKS.finditer(page.style)}
         elsewhere = _STACKS.sub("", page.style) + page.body
         needed = {family for family in named if family in elsewhere}
+        printed = set(map(ord, drawn)) - WHITE_SPACE
         for stack in (DEFAULT_STACK, *stacks):
-            left = set(map(ord, drawn)) - WHITE_SPACE
+            left = set(printed)
             for family in (each for each in stack if each in named):
                 needed.add(family)
                 left -= self._faces.coverage(family)
