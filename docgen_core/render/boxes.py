@@ -9,13 +9,11 @@ What does not belong here: browsers, and what a capture does to the pixels.
 
 from __future__ import annotations
 
-import ctypes
 import io
 import unicodedata
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +27,6 @@ SPECIMEN_NOTE = "Specimen: synthetic document, not for payment"
 CREATOR = "docgen"
 BOX_PLACES = 3
 """Decimal places of a published coordinate: a thousandth of a point is a 3,000th of a pixel at 24 dpi."""
-_LINE_END_HYPHENS = str.maketrans("\x02\ufffe", "--")
-"""What pdfium gives for a hyphen at the end of a line."""
-_WHITE_SPACE = np.array([chr(code).isspace() for code in range(0x10000)])
 
 Quad = tuple[float, float, float, float, float, float, float, float]
 """x0, y0 … x3, y3 in PDF points from the page's lower left, clockwise from the text's upper left."""
@@ -120,6 +115,8 @@ def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Text], lis
     """Sizes and texts of the pages, and every fragment of the file."""
     import pypdfium2
 
+    from docgen_core.render.sheets import links, text_layer
+
     sizes: list[tuple[float, float]] = []
     texts: list[_Text] = []
     fragments: list[_Fragment] = []
@@ -128,15 +125,15 @@ def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Text], lis
         for number, sheet in enumerate(document, start=1):
             size = tuple(round(side, BOX_PLACES) for side in sheet.get_size())
             sizes.append((size[0], size[1]))
-            texts.append(_characters(sheet))
-            chars, boxes = texts[-1]
+            chars, boxes, _ = text_layer(sheet)
+            texts.append((chars, boxes))
             picture = gates.picture_of(sheet, sizes[-1])
             gates.refuse_blank(number, picture)
             gates.refuse_missing_glyphs(number, chars)
             gates.refuse_outside(number, sizes[-1], chars, boxes)
-            links = _links(document, sheet)
-            seen, drawn = (gates.inked(picture, sizes[-1][1], each) for each in (boxes, links[1]))
-            fragments += _fragments(number, texts[-1], links, seen, drawn)
+            marks = links(document, sheet)
+            seen = gates.inked(picture, sizes[-1][1], np.concatenate((boxes, marks[1])))
+            fragments += _fragments(number, texts[-1], marks, seen[: len(boxes)], seen[len(boxes) :])
             sheet.close()
     finally:
         document.close()
@@ -144,52 +141,6 @@ def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Text], lis
 
 
 _Indices = npt.NDArray[np.intp]
-_LINK_BYTES = 4096
-"""Room for a link's target; `PrintLog` makes targets far shorter."""
-
-
-def _characters(sheet: Any) -> _Text:
-    """What a page's text layer holds."""
-    text, boxes, _ = text_layer(sheet)
-    return text, boxes
-
-
-def text_layer(sheet: Any) -> tuple[str, gates.Floats, npt.NDArray[np.bool_]]:
-    """A page's characters but white space, their boxes, and which of them stand after white space."""
-    import pypdfium2.raw as raw
-
-    text_page = sheet.get_textpage()
-    handle = text_page.raw
-    count = max(0, raw.FPDFText_CountChars(handle))
-    units = (ctypes.c_ushort * (count + 1))()
-    written = raw.FPDFText_GetText(handle, 0, count, units)
-    codes = np.frombuffer(units, dtype=np.uint16)[:count]
-    if written != count + 1:  # a character that pdfium does not write out, or writes as two; ask one by one
-        codes = np.array([raw.FPDFText_GetUnicode(handle, index) for index in range(count)], dtype=np.uint32)
-    printed = np.flatnonzero(~_WHITE_SPACE[np.minimum(codes, len(_WHITE_SPACE) - 1)])
-    boxes = (raw.FS_RECTF * len(printed))()
-    # The loop is in C: a page has a thousand characters.
-    deque(map(raw.FPDFText_GetLooseCharBox, repeat(handle), printed.tolist(), boxes), maxlen=0)
-    text_page.close()
-    text = "".join(map(chr, codes[printed].tolist())).translate(_LINE_END_HYPHENS)
-    return text, np.frombuffer(boxes, dtype=np.float32).reshape(-1, 4), np.diff(printed, prepend=-2) > 1
-
-
-def _links(document: Any, sheet: Any) -> tuple[list[str], gates.Floats]:
-    """Targets of a page's links, and their rectangles: rows of left, top, right, bottom."""
-    import pypdfium2.raw as raw
-
-    position, link, rect = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
-    buffer = ctypes.create_string_buffer(_LINK_BYTES)
-    targets: list[str] = []
-    rects: list[tuple[float, float, float, float]] = []
-    while raw.FPDFLink_Enumerate(sheet.raw, position, link):
-        raw.FPDFLink_GetAnnotRect(link, rect)
-        action = raw.FPDFLink_GetAction(link)
-        length = raw.FPDFAction_GetURIPath(document.raw, action, buffer, _LINK_BYTES)
-        targets.append(buffer.value.decode("utf-8", errors="replace") if 0 < length <= _LINK_BYTES else "")
-        rects.append((rect.left, rect.top, rect.right, rect.bottom))
-    return targets, np.array(rects, dtype=np.float32).reshape(-1, 4)
 
 
 def _fragments(

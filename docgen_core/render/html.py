@@ -40,7 +40,7 @@ class Print:
 
     @property
     def href(self) -> str:
-        """The link target that marks this place."""
+        """The link target that marks this place; it holds no character that markup escapes."""
         return f"golden:{_step(self.table)}/{_step(self.row_key)}/{_step(self.column)}/{self.occurrence}"
 
 
@@ -57,12 +57,12 @@ class PrintLog:
         if not text:
             return Markup("")
         entry = self._log(table, row_key, column, text, value)
-        return Markup(f'<a href="{escape(entry.href)}">{escape(text)}</a>')
+        return Markup(f'<a href="{entry.href}">{escape(text)}</a>')
 
     def draw(self, table: str, row_key: str, column: str, picture: Markup, value: str) -> Markup:
         """The markup of a picture that says golden `value`, such as a bar code. It holds no text."""
         entry = self._log(table, row_key, column, "", value)
-        return Markup(f'<a class="drawn" href="{escape(entry.href)}">{picture}</a>')
+        return Markup(f'<a class="drawn" href="{entry.href}">{picture}</a>')
 
     def _log(self, table: str, row_key: str, column: str, text: str, value: str) -> Print:
         key = (table, row_key, column)

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from docgen_core.render import gates
-from docgen_core.render.boxes import BOX_PLACES, Box, Rendered, Word, text_layer, within
+from docgen_core.render.boxes import BOX_PLACES, Box, Rendered, Word, within
 
 
 def words_of(rendered: Rendered) -> tuple[Word, ...]:
@@ -22,6 +22,8 @@ def words_of(rendered: Rendered) -> tuple[Word, ...]:
     A word ends at white space, at the end of a line, and where a golden value begins or ends.
     """
     import pypdfium2
+
+    from docgen_core.render.sheets import text_layer
 
     words: list[Word] = []
     document = pypdfium2.PdfDocument(rendered.pdf)
