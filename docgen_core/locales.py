@@ -70,6 +70,7 @@ def _with_places(source: NumberPattern, least: int, most: int) -> NumberPattern:
     return pattern
 
 
+@lru_cache(maxsize=8192)  # the same rates, quantities and sums come again and again; equal numbers are written alike
 def _write(pattern: NumberPattern, value: Decimal, locale: str, currency: str | None = None) -> str:
     apostrophe = _marks(locale).group == "'"
     with localcontext(_ENOUGH):  # Babel works in the thread's context, which rounds at 28 digits

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, Inexact, InvalidOperation
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 
 from babel.core import get_global
 
@@ -119,6 +119,7 @@ def has_places(amount: Decimal, places: int) -> bool:
     return amount.is_finite() and amount.as_tuple().exponent == -places and not negative_zero
 
 
+@lru_cache(maxsize=8192)
 def plain(value: Decimal, places: int = 0) -> str:
     """Canonical digits: no exponent, no zeros at the end beyond `places` decimal places, no −0."""
     kept = max(places, -int(value.normalize(_EXACT).as_tuple().exponent), 0)

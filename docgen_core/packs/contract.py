@@ -24,7 +24,7 @@ Rows = Mapping[str, Sequence[Row]]
 
 
 class CatalogueView(Protocol):
-    """What a pack may read of the catalogue: its own rows, by company."""
+    """What a pack may read of the catalogue, and not change: its own rows, by company."""
 
     version: str
 

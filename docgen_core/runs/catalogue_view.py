@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -35,6 +36,9 @@ from docgen_core.runs.spec import PartsPin, Pin, RootPin
 
 CACHED_RANGES = 64
 """Company ranges held in memory at once."""
+
+CACHED_ROWS = 512
+"""Companies' rows of one table held as they were last given: making them costs more than what is made of them."""
 
 COMPANIES = "companies"
 
@@ -92,6 +96,7 @@ class PinnedView:
         self._blobs = blobs
         self._parts = dict(sorted(parts.items()))
         self._ranges: OrderedDict[int, _Range] = OrderedDict()
+        self._rows = lru_cache(maxsize=CACHED_ROWS)(self._read_rows)
 
     def company_ids(self) -> Sequence[int]:
         """Ids of every pinned company, in order."""
@@ -105,7 +110,10 @@ class PinnedView:
         return row
 
     def rows(self, table: str, company_id: int) -> Sequence[Row]:
-        """The company's rows of a catalogue table, in row order."""
+        """The company's rows of a catalogue table, in row order; not to be changed."""
+        return self._rows(table, company_id)
+
+    def _read_rows(self, table: str, company_id: int) -> Sequence[Row]:
         found, ids = self._table(company_id // self.plan.unit_size, table)
         first = bisect_left(ids, company_id)
         rows: list[Row] = found.slice(first, bisect_right(ids, company_id) - first).to_pylist()

@@ -5,10 +5,8 @@ What does not belong here: the browser, the blobs that are written, the store.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import RecordRefused
@@ -43,6 +41,8 @@ class DocumentSource:
 
     def __init__(self, run_id: str, pack: Pack, view: RunView) -> None:
         self.run_id, self.pack, self.view = run_id, pack, view
+        # A schema makes its list of names anew each time it is asked.
+        self._columns = {table: frozenset(schema.names) for table, schema in pack.tables.items()}
 
     @classmethod
     def open(cls, plan: Plan, blobs: BlobStore) -> DocumentSource:
@@ -70,7 +70,7 @@ class DocumentSource:
         }
         page = self.pack.html(record)
         _refuse_loose_keys(expected, rows)
-        _refuse_loose_prints(expected, self.pack.tables, rows, page.prints)
+        _refuse_loose_prints(expected, self._columns, rows, page.prints)
         return GeneratedDocument(index, record, rows, page)
 
 
@@ -103,12 +103,12 @@ def _refuse_loose_keys(document: str, rows: Mapping[str, Sequence[Row]]) -> None
 
 
 def _refuse_loose_prints(
-    document: str, tables: Mapping[str, pa.Schema], rows: Mapping[str, Sequence[Row]], prints: Sequence[Print]
+    document: str, columns: Mapping[str, Container[str]], rows: Mapping[str, Sequence[Row]], prints: Sequence[Print]
 ) -> None:
     """Every printed value is a value of a golden row, so that each box joins to its row."""
     keys = {(table, row["row_key"]) for table, found in rows.items() for row in found}
     for entry in prints:
-        if (entry.table, entry.row_key) not in keys or entry.column not in tables[entry.table].names:
+        if (entry.table, entry.row_key) not in keys or entry.column not in columns[entry.table]:
             raise RecordRefused(
                 f"document {document}: {entry.text!r} is printed as {entry.table}/{entry.row_key}/{entry.column}, "
                 "and no golden row has that"

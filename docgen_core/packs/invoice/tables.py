@@ -327,13 +327,11 @@ def rows(invoice: Invoice) -> dict[str, list[Row]]:
     """Golden rows of the invoice, in printed order, without `run_id`, which the core sets."""
     money = {"currency": invoice.currency, "minor_units": invoice.minor_units}
     return {
-        "invoices": [_row(invoice, INVOICE_ROW_KEY, INVOICE_COLUMNS, invoice)],
-        "line_items": [_row(invoice, str(line.number), LINE_COLUMNS, line) | money for line in invoice.lines],
-        "tax_lines": [_row(invoice, str(tax.number), TAX_COLUMNS, tax) | money for tax in invoice.tax_lines],
-        "instalments": [
-            _row(invoice, str(part.number), INSTALMENT_COLUMNS, part) | money for part in invoice.instalments
-        ],
-        "codes": [_row(invoice, str(code.number), CODE_COLUMNS, code) for code in codes_of(invoice)],
+        "invoices": [_row(invoice, INVOICE_ROW_KEY, "invoices", invoice)],
+        "line_items": [_row(invoice, str(line.number), "line_items", line) | money for line in invoice.lines],
+        "tax_lines": [_row(invoice, str(tax.number), "tax_lines", tax) | money for tax in invoice.tax_lines],
+        "instalments": [_row(invoice, str(part.number), "instalments", part) | money for part in invoice.instalments],
+        "codes": [_row(invoice, str(code.number), "codes", code) for code in codes_of(invoice)],
     }
 
 
@@ -358,14 +356,13 @@ def canonical(table: str, column: str, value: Any, minor_units: int) -> str:
     return str(value)
 
 
-def _row(invoice: Invoice, row_key: str, columns: Sequence[Column], source: Any) -> Row:
-    row: Row = {
+def _row(invoice: Invoice, row_key: str, table: str, source: Any) -> Row:
+    return {
         "document_id": invoice.document_id,
         "catalogue_version": invoice.catalogue_version,
         "row_key": row_key,
+        **{name: entry.get(source) for name, entry in _BY_NAME[table].items()},
     }
-    row.update((entry.field.name, entry.get(source)) for entry in columns)
-    return row
 
 
 def _source(invoice: Invoice, table: str, row_key: str) -> Invoice | Line | TaxLine | Instalment | Code:

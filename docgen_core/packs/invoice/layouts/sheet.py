@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, cast
 
 from markupsafe import Markup
@@ -43,10 +42,6 @@ DELIVERING = "per_unit"
 """Billing model of those who sell goods; the others' documents are for services."""
 REDUCED = "AA"
 """Tax category of a reduced rate."""
-
-# The same few rates and quantities come again and again, and writing a number is most of a sheet's cost.
-_percent = lru_cache(maxsize=1024)(locales.percent)
-_number = lru_cache(maxsize=4096)(locales.number)
 
 Labelled = tuple[str, Markup]
 
@@ -99,13 +94,15 @@ class Cells:
         text = self._sheet.text(column, self._row[column], form, wrap)
         if not text:
             return NOTHING
-        value = tables.value_of(self._sheet.invoice, self._table, self.row_key, column)
+        value = self._canonical(column)
         return self._sheet.log.show(self._table, self.row_key, column, text, value)
 
     def drawn(self, column: str, picture: Markup) -> Markup:
         """Print a cell as a picture that says its value, and mark its place."""
-        value = tables.value_of(self._sheet.invoice, self._table, self.row_key, column)
-        return self._sheet.log.draw(self._table, self.row_key, column, picture, value)
+        return self._sheet.log.draw(self._table, self.row_key, column, picture, self._canonical(column))
+
+    def _canonical(self, column: str) -> str:
+        return tables.canonical(self._table, column, self._row[column], self._sheet.invoice.minor_units)
 
     def __getitem__(self, column: str) -> Any:
         """The golden value itself, for a template to decide by; never to print."""
@@ -147,9 +144,9 @@ class Sheet:
             fold = wrap or self._fold
             return fold(str(value)) if fold else str(value)
         if column in PERCENTS:
-            return _percent(value, locale)
+            return locales.percent(value, locale)
         if column in QUANTITIES:
-            return _number(value, locale)
+            return locales.number(value, locale)
         places = self.invoice.minor_units
         if column in PRICES:
             return locales.price(value, locale, places)
