@@ -9,27 +9,23 @@ from __future__ import annotations
 
 import html
 import re
-import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
 from stdnum import iban
 
-from docgen_core.errors import UsageError
+from docgen_core.llm.languages import LANGUAGES, data_of, is_in_another_language, is_in_another_script, language
 
 ESCAPES_UNDONE = 3
 """Rounds of undoing HTML escapes: models escape what is escaped already."""
 ECHO_CHARACTERS = 28
 """A run of characters this long that also stands in the instructions was copied out of them."""
-ECHO_CHARACTERS_JA = 12
-_DATA = files("docgen_core.llm") / "data" / "gates"
-LANGUAGES = ("de", "en", "ja")
+ECHO_CHARACTERS_OF_DENSE = 12
+"""The same where a character says more."""
 
 
 class Rule(StrEnum):
@@ -51,6 +47,8 @@ class Rule(StrEnum):
     MARKETING = "marketing"
     SCRIPT = "script"
     """Letters that the language is not written in."""
+    LANGUAGE = "language"
+    """A sentence in another language."""
     CHARACTERS = "characters"
     """Control characters, line ends, invisible or undefined characters."""
     TOO_SHORT = "too_short"
@@ -66,7 +64,7 @@ class Field(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Language:
+class _Rules:
     """What a language rules out, and how long its texts are."""
 
     patterns: dict[Rule, tuple[re.Pattern[str], ...]]
@@ -75,13 +73,13 @@ class _Language:
     lengths: dict[Field, tuple[int, int]]
 
 
-def check_text(text: str, language: str, field: Field, *, instructions: str = "") -> Rule | None:
+def check_text(text: str, code: str, field: Field, *, instructions: str = "") -> Rule | None:
     """The rule that turns the text down; None when it may be printed.
 
-    `instructions` is the fixed part of the prompt, for the echo. Raises `UsageError` for a language
-    that has no rules.
+    `code` is the ISO 639-1 code of its language, and `instructions` the fixed part of the prompt, for
+    the echo. Raises `UsageError` for a language that has no rules.
     """
-    rules = _language(language)
+    rules = _rules(code)
     if len(text) > FAR_TOO_LONG * rules.lengths[field][1]:
         return Rule.TOO_LONG
     plain = plain_characters(text).strip()
@@ -89,9 +87,9 @@ def check_text(text: str, language: str, field: Field, *, instructions: str = ""
         (Rule.EMPTY if not any(char.isalnum() for char in plain) and not _PLACEHOLDER_SIGNS.search(plain) else None)
         or _contact(plain)
         or (Rule.MARKUP if _MARKUP.search(plain) or _ENTITY.search(text) else None)
-        or _worded(plain, language)
-        or (Rule.ECHO if _echoes(plain, instructions, language) else None)
-        or (Rule.SCRIPT if _foreign(plain, language, field) else None)
+        or _worded(plain, code)
+        or (Rule.ECHO if _echoes(plain, instructions, code) else None)
+        or _foreign(plain, code, is_sentence=field is Field.DESCRIPTION)
         or (Rule.CHARACTERS if any(_odd(char) for char in text) else None)
         or _length(plain, rules.lengths[field])
     )
@@ -178,15 +176,16 @@ _MARKUP = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-f]+|[a-z]{2,8});", re.IGNORECASE)
+_AT = "at|ät|arobase|arroba|chiocciola|apenstaartje|małpa|snabel-a|골뱅이"
 _EMAIL = re.compile(
-    r"[\w.+%-]+\s*@\s*[\w-]+(?:\s*\.\s*[\w-]+)+|\b[\w.+-]+\s*[\[({]\s*(?:at|ät|@)\s*[\])}]\s*[\w-]+"
-    r"|\b[\w.+-]+\s+at\s+[\w-]+\s+(?:dot|punkt)\s+[a-z]{2,}\b",
+    rf"[\w.+%-]+\s*@\s*[\w-]+(?:\s*\.\s*[\w-]+)+|\b[\w.+-]+\s*[\[({{]\s*(?:@|{_AT})\s*[\])}}]\s*[\w-]+"
+    rf"|\b[\w.+-]+\s+(?:{_AT})\s+[\w-]+\s+(?:dot|punkt|punt|punto|ponto|point|kropka|nokta)\s+[a-z]{{2,}}\b",
     re.IGNORECASE,
 )
 _URL = re.compile(
     r"(?i:\b(?:https?|ftp)\s*:\s*/\s*/|\bwww\s?\.\s?\w|\bmailto:)"
     r"|\b[\w-]{2,}\.(?:com|net|org|info|biz|shop|store|online|example|invalid)\b(?!\.?\d)"
-    r"|\b[a-z][a-z-]{2,}\.(?:de|jp|io|co|eu|at|ch|uk|us|app|dev)\b(?:/|(?=[\s,.;:)]|$))"
+    r"|\b[a-z][a-z-]{2,}\.(?:de|jp|fr|es|it|br|mx|nl|pl|se|tr|kr|io|co|eu|at|ch|uk|us|app|dev)\b(?:/|(?=[\s,.;:)]|$))"
     r"|\b[A-Z][A-Z-]{2,}\.(?:COM|ORG)\b"
 )
 _DIGITS_TO_CALL = re.compile(r"[\s.:]*\(?\+?\d(?:[\s()./–-]*\d){5,14}")
@@ -198,14 +197,17 @@ _PHONE = re.compile(
     r"|(?<![A-Za-z0-9-])0\d{2,4}\s?/\s?\d{5,8}(?![A-Za-z0-9-])"  # Germany
     r"|(?<![A-Za-z0-9-])0800[\s-]\d{3}[\s-]?\d{3,4}(?![A-Za-z0-9-])"
     r"|(?<![A-Za-z0-9-])(?:0(?:\d-\d{4}|\d{2}-\d{3,4}|\d{3}-\d{2})-\d{4}|0120-\d{3}-\d{3})(?![A-Za-z0-9-])"  # Japan
+    r"|(?<![A-Za-z0-9-])02-\d{3}-\d{4}(?![A-Za-z0-9-])"  # Seoul
+    r"|(?<![A-Za-z0-9.-])0[1-9](?:([\s.])\d{2})(?:\1\d{2}){3}(?![A-Za-z0-9-])"  # France
+    r"|(?<![A-Za-z0-9-])\(\d{2}\)\s?9?\d{4}-\d{4}(?![A-Za-z0-9-])"  # Brazil
+    r"|(?<![A-Za-z0-9-])0\d{2}-\d{7}(?![A-Za-z0-9-])"  # the Netherlands
+    r"|(?<![A-Za-z0-9-])0\d{1,3}-\d{2,3} \d{2,3} \d{2}(?![A-Za-z0-9-])"  # Sweden
+    r"|(?<![A-Za-z0-9-])\(?0[2-5]\d{2}\)?\s\d{3}\s\d{2}\s\d{2}(?![A-Za-z0-9-])"  # Türkiye
     r"|[☎☏✆📞]\s*[\d+(]"
 )
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\s?\d{2}(?:[\s-]?[A-Z0-9]{4}){2,7}(?:[\s-]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
 _IBAN_WORD = re.compile(r"\bIBAN\b\s*:?\s*[A-Z]{2}\s?\d", re.IGNORECASE)
 _EXCLAMATION = re.compile(r"!(?!=)")
-_HIRAGANA = re.compile(r"[\u3041-\u309f]")
-_IDEOGRAPHIC = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-_OTHER_LETTERS = re.compile(r"[\u0400-\u052f\u0590-\u08ff\u0900-\u0dff\u0e00-\u0eff\uac00-\ud7af]")
 
 
 def _contact(plain: str) -> Rule | None:
@@ -215,27 +217,25 @@ def _contact(plain: str) -> Rule | None:
         return Rule.URL
     if _IBAN_WORD.search(plain) or any(iban.is_valid(found[0]) for found in _IBAN.finditer(plain)):
         return Rule.IBAN
-    called = (
-        word.end() for language in LANGUAGES for call in _language(language).call for word in call.finditer(plain)
-    )
+    called = (word.end() for code in LANGUAGES for call in _rules(code).call for word in call.finditer(plain))
     if _PHONE.search(plain) or any(_DIGITS_TO_CALL.match(plain, end) for end in called):
         return Rule.PHONE
     return None
 
 
-def _worded(plain: str, language: str) -> Rule | None:
+def _worded(plain: str, code: str) -> Rule | None:
     """Rules by words: those of the language, and English ones, since models fall back into English."""
     for rule in (Rule.PREAMBLE, Rule.ECHO, Rule.PLACEHOLDER, Rule.PERSON, Rule.MARKETING):
-        for spoken in dict.fromkeys((language, "en")):
-            if any(pattern.search(plain) for pattern in _language(spoken).patterns[rule]):
+        for spoken in dict.fromkeys((code, "en")):
+            if any(pattern.search(plain) for pattern in _rules(spoken).patterns[rule]):
                 return rule
         if rule is Rule.MARKETING and _EXCLAMATION.search(plain):
             return rule
     return None
 
 
-def _echoes(plain: str, instructions: str, language: str) -> bool:
-    length = ECHO_CHARACTERS_JA if language == "ja" else ECHO_CHARACTERS
+def _echoes(plain: str, instructions: str, code: str) -> bool:
+    length = ECHO_CHARACTERS_OF_DENSE if language(code).is_dense else ECHO_CHARACTERS
     key = meaning_key(plain)
     return any(key[start : start + length] in _runs(instructions, length) for start in range(len(key) - length + 1))
 
@@ -246,13 +246,11 @@ def _runs(instructions: str, length: int) -> frozenset[str]:
     return frozenset(key[start : start + length] for start in range(len(key) - length + 1))
 
 
-def _foreign(plain: str, language: str, field: Field) -> bool:
-    if _OTHER_LETTERS.search(plain):
-        return True
-    if language == "ja":
-        # A sentence has particles, which are hiragana: what has none is Chinese, or no sentence.
-        return field is Field.DESCRIPTION and not _HIRAGANA.search(plain)
-    return _IDEOGRAPHIC.search(plain) is not None
+def _foreign(plain: str, code: str, *, is_sentence: bool) -> Rule | None:
+    """A name may be nothing but a brand or a size, or come out of another language; a sentence is in one."""
+    if is_in_another_script(plain, code, sentence=is_sentence):
+        return Rule.SCRIPT
+    return Rule.LANGUAGE if is_sentence and is_in_another_language(plain, code) else None
 
 
 def _length(plain: str, bounds: tuple[int, int]) -> Rule | None:
@@ -277,12 +275,10 @@ def _odd(char: str) -> bool:
 
 
 @cache
-def _language(language: str) -> _Language:
-    if language not in LANGUAGES:
-        raise UsageError(f"no rules for texts in {language!r}; there are {', '.join(LANGUAGES)}")
-    data: dict[str, Any] = tomllib.loads((_DATA / f"{language}.toml").read_text(encoding="utf-8"))
+def _rules(code: str) -> _Rules:
+    data = data_of(code)
     worded = (Rule.PREAMBLE, Rule.ECHO, Rule.PLACEHOLDER, Rule.PERSON, Rule.MARKETING)
-    return _Language(
+    return _Rules(
         {
             rule: (*_compiled(data[rule].get("patterns", ()), re.I), *_compiled(data[rule].get("exact", ())))
             for rule in worded

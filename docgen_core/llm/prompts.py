@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from docgen_core.errors import UsageError
 from docgen_core.llm.items import TextItem
+from docgen_core.llm.languages import language
 from docgen_core.llm.mix import Provider
 from docgen_core.llm.replies import Item, read_reply
 from docgen_core.llm.requests import ASCII_A_TOKEN, TOKENS_A_CHARACTER, Answer, Message, Request, request_for
@@ -21,9 +21,6 @@ CHUNK_ITEMS = 12
 """Items in a request: the instructions are paid for once for all of them, and lost together with all of them."""
 FORM_TOKENS = 20
 """Of the JSON around one description."""
-_LANGUAGES = {"de": "German", "en": "English", "ja": "Japanese"}
-_LONGEST = {"de": 220, "en": 200, "ja": 100}
-"""Characters that are asked for, well below what the gates let pass."""
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -42,14 +39,13 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-def instructions(language: str) -> str:
+def instructions(code: str) -> str:
     """The fixed part of the prompt. Raises `UsageError` for a language that no catalogue is written in."""
-    if language not in _LANGUAGES:
-        raise UsageError(f"no prompt for texts in {language!r}; there are {', '.join(sorted(_LANGUAGES))}")
+    asked = language(code)
     return (
-        f"The user sends lines of a trade catalogue as JSON. For each line, put into {_LANGUAGES[language]} what the "
+        f"The user sends lines of a trade catalogue as JSON. For each line, put into {asked.english_name} what the "
         "catalogue states about it: one plain sentence, two at most, "
-        f"no longer than {_LONGEST[language]} characters in all.\n"
+        f"no longer than {asked.longest_asked} characters in all.\n"
         "State facts that follow from the name and the trade: what it is, what it is made of or consists of, what it "
         "is used for, its size or scope. Where nothing is known, keep to what is certain.\n"
         "Leave out: prices and discounts, certificates and norms that the name does not mention, names of people, "
@@ -60,10 +56,11 @@ def instructions(language: str) -> str:
     )
 
 
-def chunk_items(provider: Provider, language: str, round_: int) -> int:
+def chunk_items(provider: Provider, code: str, round_: int) -> int:
     """How many items one request asks for: what the provider's longest reply holds, and half as many each round."""
-    characters = _LONGEST.get(language, max(_LONGEST.values()))
-    tokens = characters * TOKENS_A_CHARACTER if language == "ja" else -(-characters // ASCII_A_TOKEN)
+    asked = language(code)
+    characters = asked.longest_asked
+    tokens = characters * TOKENS_A_CHARACTER if asked.is_dense else -(-characters // ASCII_A_TOKEN)
     return max(min(CHUNK_ITEMS >> round_, provider.max_output_tokens // (tokens + FORM_TOKENS)), 1)
 
 

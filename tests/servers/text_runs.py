@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from fake_writers import written
+
 from docgen_core.blobs.memory import MemoryBlobStore
 from docgen_core.llm import calls
 from docgen_core.llm.breakers import Quarantine
@@ -65,12 +67,8 @@ def asked_for(messages: Sequence[Any]) -> list[dict[str, str]]:
 
 
 def described(messages: Sequence[Any]) -> str:
-    """The reply of a model that does what it is asked for."""
-    told = [
-        {"id": line["id"], "description": f"A spare part that fits where {line['name']} is printed."}
-        for line in asked_for(messages)
-    ]
-    return json.dumps({"items": told})
+    """The reply of a model that does what it is asked for, in the language that it is asked in."""
+    return written({"messages": messages})
 
 
 def reply(text: str, *, cut: bool = False, tokens: tuple[int, int] | None = (300, 200)) -> Answer:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from text_runs import asked_for, items_of, mix_of, reply
 
 from docgen_core.errors import UsageError
-from docgen_core.llm.gates import LANGUAGES, Field, Rule, check_text
+from docgen_core.llm.gates import Field, Rule, check_text
+from docgen_core.llm.languages import LANGUAGES
 from docgen_core.llm.prompts import CHUNK_ITEMS, chunk_items, chunk_request, instructions, read_chunk
 from docgen_core.llm.replies import read_reply
 
@@ -63,8 +64,8 @@ def test_what_is_asked_names_the_items_by_number_and_nothing_of_ours() -> None:
 
 
 def test_a_language_without_words_for_it_is_refused() -> None:
-    with pytest.raises(UsageError, match="there are de, en, ja"):
-        instructions("fr")
+    with pytest.raises(UsageError, match="there are de, en, es, fr, it, ja, ko, nl, pl, pt, sv, tr"):
+        instructions("fi")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -73,7 +74,7 @@ def test_the_instructions_ask_for_no_more_than_the_gates_let_pass_and_are_not_le
 ) -> None:
     fixed = instructions(language)
     longest = int(fixed.partition("no longer than ")[2].split()[0])
-    fits = "部の" if language == "ja" else "ab"
+    fits = {"ja": "部の", "ko": "부품"}.get(language, "ab")
     assert check_text(fits * (longest // 2), language, Field.DESCRIPTION) is None
     for line in fixed.split("\n"):
         assert check_text(line, language, Field.DESCRIPTION, instructions=fixed) is not None
@@ -84,7 +85,7 @@ def test_the_instructions_ask_for_no_more_than_the_gates_let_pass_and_are_not_le
 def test_a_request_asks_for_what_the_longest_reply_holds_and_for_half_as_much_each_round() -> None:
     assert [chunk_items(PROVIDER, "en", round_) for round_ in range(3)] == [CHUNK_ITEMS, 6, 3]
     small = PROVIDER.model_copy(update={"max_output_tokens": 500})
-    assert chunk_items(small, "ja", 0) < chunk_items(small, "en", 0) < CHUNK_ITEMS
+    assert max(chunk_items(small, dense, 0) for dense in ("ja", "ko")) < chunk_items(small, "en", 0) < CHUNK_ITEMS
     tiny = PROVIDER.model_copy(update={"max_output_tokens": 10})
     assert [chunk_items(tiny, "en", round_) for round_ in range(9)] == [1] * 9
 

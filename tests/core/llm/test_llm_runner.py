@@ -24,6 +24,7 @@ from docgen_core.llm.guard import DistributedBudgetGuard
 from docgen_core.llm.items import CallOutcome, Filled, Unfilled
 from docgen_core.llm.job import MAX_ROUNDS
 from docgen_core.llm.lanes import PATIENCE_SECONDS
+from docgen_core.llm.languages import LANGUAGES
 from docgen_core.llm.mix import Provider, ProviderMix
 from docgen_core.llm.prompts import CHUNK_ITEMS
 from docgen_core.llm.requests import Answer, Request
@@ -325,7 +326,7 @@ async def empty(provider: Provider, request: Request) -> Answer:
 
 def test_case_13_empty_replies_are_booked_and_capped_and_end_the_model() -> None:
     world = World(mix_of({"name": "alpha"}), alpha=empty)
-    first, _ = in_virtual_time(world.fill(items_of(100), concurrency=1))
+    first, _ = in_virtual_time(world.fill(items_of(100, language="tr"), concurrency=1))
     assert world.calls["alpha"] == 17 and world.most_at_once[""] == 1
     assert len(first.unfilled) == 100 and first.texts == {}
     assert unusable_cost(world.records) == (17, 17 * 602_000)
@@ -355,17 +356,16 @@ def test_case_12_5_of_a_reply_that_was_cut_only_the_rest_is_asked_for_again() ->
         asked.append([line["name"] for line in asked_for(request.messages)])
         if len(asked) == 1:
             return reply(
-                '{"items":[{"id":"1","description":"A filter for engine oil, made of paper and steel."},{"id":"2","de',
+                '{"items":[{"id":"1","description":"종이와 강철로 만든 엔진 오일용 필터입니다."},{"id":"2","de',
                 cut=True,
             )
         return reply(described(request.messages))
 
     world = World(mix_of({"name": "alpha"}), alpha=cut_once)
-    items = [
-        replace(item, subject=name) for item, name in zip(items_of(2), ["Oil filter", "Cabin filter"], strict=True)
-    ]
+    names = ["오일 필터", "에어컨 필터"]
+    items = [replace(item, subject=name) for item, name in zip(items_of(2, language="ko"), names, strict=True)]
     filled, _ = in_virtual_time(world.fill(items))
-    assert asked == [["Oil filter", "Cabin filter"], ["Cabin filter"]]
+    assert asked == [names, names[1:]]
     assert [text.round for text in filled.texts.values()] == [0, 1]
 
 
@@ -433,12 +433,12 @@ def test_case_16_a_model_without_a_price_is_refused_before_any_call_where_there_
     mix = mix_of({"name": "alpha"}, beta, {"name": "local", "free": True})
     world = World(mix)
     with pytest.raises(UsageError, match=r"openai/beta-unlisted has none: give it `price:"):
-        in_virtual_time(world.fill(items_of(60)))
+        in_virtual_time(world.fill(items_of(60, language="pl")))
     without_beta = World(mix.model_copy(update={"providers": (mix.providers[0], mix.providers[2])}))
-    in_virtual_time(without_beta.fill(items_of(60)))
+    in_virtual_time(without_beta.fill(items_of(60, language="pl")))
     assert {record.cost for record in without_beta.records if record.provider == "local"} == {0}
     unlimited = World(mix, budget=None)
-    in_virtual_time(unlimited.fill(items_of(60)))
+    in_virtual_time(unlimited.fill(items_of(60, language="pl")))
     assert {record.cost for record in unlimited.records if record.provider == "beta"} == {None}
     unlimited.close()
     total = unlimited.state.spend("r")
@@ -459,29 +459,34 @@ def test_a_call_whose_usage_is_not_told_is_charged_at_its_worst_case() -> None:
 
 
 def test_each_language_is_asked_for_and_judged_by_itself() -> None:
-    said = {
-        "German": "Ein Ersatzteil für die Werkstatt, Größe {}.",
-        "Japanese": "整備工場で使う交換部品、サイズ{}。",
-        "English": "A spare part for the workshop, size {}.",
-    }
+    world = World(mix_of({"name": "alpha"}))
+    items = [
+        replace(item, id=f"{language}-{item.id}", group=f"{language}-{item.group}", language=language)
+        for item in items_of(10)
+        for language in LANGUAGES
+    ]
+    filled, _ = in_virtual_time(world.fill(items))
+    assert len(filled.texts) == 10 * len(LANGUAGES) and filled.rejected == {}
+    assert "Betrieb" in filled.texts["de-c000-p0000"].text and "業務" in filled.texts["ja-c000-p0000"].text
 
-    async def speaks(provider: Provider, request: Request) -> Answer:
-        (language,) = [name for name in said if name in request.messages[0]["content"]]
+
+def test_a_model_that_falls_back_into_english_writes_english_texts_only() -> None:
+    async def english(provider: Provider, request: Request) -> Answer:
         told = [
-            {"id": line["id"], "description": said[language].format(line["name"].split()[2])}
+            {"id": line["id"], "description": f"A filter that fits the oil system of the {line['name']}."}
             for line in asked_for(request.messages)
         ]
         return reply(json.dumps(told))
 
-    world = World(mix_of({"name": "alpha"}), alpha=speaks)
+    world = World(mix_of({"name": "alpha"}), alpha=english)
     items = [
-        replace(item, id=f"{language}-{item.id}", group=f"{language}-{item.group}", language=language)
-        for item in items_of(30)
-        for language in ("de", "en", "ja")
+        replace(item, id=f"{language}-{item.id}", group=language, language=language)
+        for item in items_of(1)
+        for language in LANGUAGES
     ]
     filled, _ = in_virtual_time(world.fill(items))
-    assert len(filled.texts) == 90 and filled.rejected == {}
-    assert "Werkstatt" in filled.texts["de-c000-p0000"].text and "部品" in filled.texts["ja-c000-p0000"].text
+    assert filled.texts.keys() == {"en-c000-p0000"}
+    assert {rule for _, rule in filled.rejected} == {Rule.LANGUAGE, Rule.SCRIPT}
 
 
 # Batches ----------------------------------------------------------------------------------------

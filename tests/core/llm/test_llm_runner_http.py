@@ -120,7 +120,7 @@ def half(body: Body) -> str:
         (lambda body: Says(text=f"```json\n{right(body)}\n```"), False),
         (lambda body: Says(text=f"Sure! Here you go:\n\n{right(body)}\n\nEnjoy!"), False),
         (lambda body: Says(text='{"result": "ok", "count": 12}'), True),
-        (lambda body: Says(text=right(body).replace("fits where", "is amazing where")), True),
+        (lambda body: Says(text=right(body).replace("supplied", "amazing")), True),
     ],
     ids=["empty", "cut", "fenced", "prose", "out of schema", "marketing"],
 )

@@ -107,8 +107,8 @@ def test_jurisdictions_come_by_weight_and_bring_their_currency(catalogue: list[R
         assert locale in (terms.locales or {terms.locale})
         assert (currency, places) == (terms.currency, minor_units(currency))
     counts = Counter(c["jurisdiction"] for c in companies)
-    assert counts["US"] > counts["TR"]
-    assert counts["DE"] > counts["TR"]
+    assert set(counts) == set(content.jurisdictions())
+    assert counts["US"] > counts["DE"] > counts["JP"] > counts["TR"]
 
 
 def test_business_types_cover_every_billing_model_and_both_documents() -> None:
@@ -271,41 +271,6 @@ def test_tax_follows_the_jurisdiction() -> None:
     }
     for (code, name), tax in expected.items():
         assert content.jurisdictions()[code].tax[families[name].tax] == tax
-
-
-def test_shops_print_receipts_where_they_have_tills_and_send_invoices_elsewhere() -> None:
-    kinds = defaultdict(set)
-    for company_id in range(300):
-        company = catalogue_rows(CatalogueSpec(products=1), company_id)["companies"][0]
-        if company["business_type"] == "grocery_retail":
-            kinds[company["jurisdiction"]].add(company["document_kind"])
-    assert len(kinds) > 5
-    for country, sent in kinds.items():
-        assert sent == {"receipt" if content.jurisdictions()[country].till else "invoice"}
-
-
-def test_shops_sell_at_two_rates_where_there_are_two() -> None:
-    mixed = total = 0
-    for company_id in range(450):
-        rows = catalogue_rows(CatalogueSpec(products=PRODUCTS), company_id)
-        company = rows["companies"][0]
-        if company["business_type"] == "grocery_retail" and company["jurisdiction"] in {"DE", "JP"}:
-            total += 1
-            mixed += {"standard", "reduced"} <= {product["tax_class"] for product in rows["products"]}
-    assert total >= 5
-    assert mixed * 10 >= total * 7
-
-
-def test_americans_buy_by_the_pound_and_germans_by_the_kilogram() -> None:
-    prices: dict[str, list[Decimal]] = defaultdict(list)
-    for company_id in range(600):
-        rows = catalogue_rows(CatalogueSpec(products=30), company_id)
-        for product in rows["products"]:
-            if product["family"] == "hard_cheese":
-                prices[product["unit_code"]].append(product["unit_price"])
-                assert (product["unit_code"] == "LBR") == (product["currency"] == "USD")
-    euro, dollar = (sum(prices[code]) / len(prices[code]) for code in ("KGM", "LBR"))
-    assert dollar < euro
 
 
 @pytest.mark.parametrize("currency", ["EUR", "USD", "JPY"])

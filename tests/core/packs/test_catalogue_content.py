@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from docgen_core.llm.gates import meaning_key
+from docgen_core.llm.gates import Field, check_text, meaning_key
 from docgen_core.packs.invoice.catalogue import content
 
 SPOKEN = Path(content.__file__).parents[1] / "data" / "catalogue" / "languages"
 COMPLETE = ("en", "de", "ja")
 """Languages that every business type is told in."""
 LANGUAGES = tuple(sorted(file.stem for file in SPOKEN.iterdir()))
-FEWEST_TYPES, FEWEST_BILLING_MODELS = 9, 5
+FEWEST_TYPES = 13
 """Of a language that is not complete."""
+BILLING_MODELS = {"flat", "per_unit", "hourly", "subscription", "graduated"}
 ENGLISH = re.compile(r"\b(with|and|the|from|by|for|of|each|up to|without)\b", re.I)
 COMMA_LANGUAGES = tuple(name for name in LANGUAGES if content.language(name).decimal_mark == ",")
 CHARACTER_SETS = {"ja": "shift_jis", "ko": "euc_kr"}
@@ -116,11 +117,13 @@ def test_every_business_type_is_told_in_every_complete_language(language: str) -
 
 
 @pytest.mark.parametrize("language", sorted(set(LANGUAGES) - set(COMPLETE)))
-def test_a_language_tells_business_types_of_many_billing_models(language: str) -> None:
+def test_a_language_tells_business_types_of_every_billing_model(language: str) -> None:
     kinds = content.types_in(language)
     assert len(kinds) >= FEWEST_TYPES
-    billed = {family.billing for kind in kinds for families in kind.niches.values() for family in families}
-    assert len(billed) >= FEWEST_BILLING_MODELS
+    assert {kind.billing_model for kind in kinds} == BILLING_MODELS
+    assert {family.billing for kind in kinds for families in kind.niches.values() for family in families} == (
+        BILLING_MODELS
+    )
 
 
 def test_a_niche_never_gives_two_products_one_name(told: tuple[str, list[Told]]) -> None:
@@ -174,6 +177,18 @@ def test_texts_carry_no_contact_marketing_or_trademark(told: tuple[str, list[Tol
     texts = sorted(sentences(products) | all_notes(language))
     for pattern in (CONTACT, MARKETING, TRADEMARKS):
         assert complaints(text for text in texts if pattern.search(text)) == []
+
+
+def test_texts_pass_the_gates_of_their_language(told: tuple[str, list[Told]], full_figures: bool) -> None:
+    language, products = told
+    code, every = language[:2], 1 if full_figures else 40
+    separator = content.language(language).sentence_separator
+    notes = sorted(all_notes(language))
+    names = sorted({product.name for product in products})[::every]
+    texts = sorted({text[0].upper() + text[1:] for product in products for text in product.descriptions})[::every]
+    texts += [text + separator + notes[number % len(notes)] for number, text in enumerate(texts)]
+    assert complaints(name for name in names if check_text(name, code, Field.NAME)) == []
+    assert complaints(text for text in texts if check_text(text, code, Field.DESCRIPTION)) == []
 
 
 def test_texts_are_printable_with_the_bundled_faces(told: tuple[str, list[Told]]) -> None:

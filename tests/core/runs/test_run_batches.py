@@ -25,8 +25,7 @@ from docgen_core.runs.verify import verify_run
 from docgen_core.state import open_state
 from docgen_core.state.budget import NANO, ModelUsage
 
-SPEC = CatalogueSpec(companies=9, products=4, range_width=3, seed=1422)
-"""All of these companies write in languages that models write in."""
+SPEC = CatalogueSpec(companies=9, products=4, range_width=3)
 RUN = "catalogue-v1"
 REAL_TIME_COST = 300 * 1_000 + 200 * 2_000
 """Nano-dollars of an answer in real time; half of it in a batch."""

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from docgen_core.llm.gates import LANGUAGES
 from docgen_core.llm.items import TextItem, Written
 from docgen_core.packs.contract import Rows
 
 
 def text_items(rows: Rows) -> Sequence[TextItem]:
-    """An item for each product of the company; none in a language whose replies nothing can check."""
+    """An item for each product of the company."""
     (company,) = rows["companies"]
-    if company["locale"].partition("-")[0] not in LANGUAGES:
-        return []
     return [
         TextItem(
             id=_item_id(product["company_id"], product["product_id"]),
