@@ -182,7 +182,8 @@ class RunWithdrawn(DocgenError):
     exit_code = 3
 
     def __init__(self, run_id: str, consequence: str = "") -> None:
-        super().__init__(f"run {run_id!r} was withdrawn" + (f"; {consequence}" if consequence else ""))
+        told = consequence or "nothing of it is used any more: make its documents under another run id"
+        super().__init__(f"run {run_id!r} was withdrawn; {told}")
 
 
 class RecordRefused(DocgenError):

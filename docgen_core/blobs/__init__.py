@@ -81,6 +81,8 @@ def _split(uri: str, known: tuple[str, ...]) -> tuple[str, str, dict[str, str]]:
         if name not in known or not value:
             there_are = f"there is {', '.join(known)}" if known else "it takes none"
             raise UsageError(f"blob URI {uri!r}: unknown or empty parameter {name!r}; {there_are}")
+        if name in options:
+            raise UsageError(f"blob URI {uri!r} sets {name!r} twice")
         options[name] = value
     return bucket, prefix.rstrip("/"), options
 

@@ -138,9 +138,17 @@ def _open_athena(uri: str, place: str, client: Any) -> GoldenSink:
 
 def _given(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
     """The parameters of a warehouse's URI. Raises `UsageError` for one that is unknown or empty."""
-    given = dict(parse_qsl(query, keep_blank_values=True))
+    given = _pairs(uri, query)
     if wrong := sorted(name for name, value in given.items() if name not in known or not value):
         raise UsageError(f"sink URI {uri!r}: unknown or empty parameter {wrong[0]!r}; there are {', '.join(known)}")
+    return given
+
+
+def _pairs(uri: str, query: str) -> dict[str, str]:
+    """Parameters by name. Raises `UsageError` for one that is given twice."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if len(given := dict(pairs)) < len(pairs):
+        raise UsageError(f"sink URI {uri!r} sets something twice")
     return given
 
 
@@ -153,7 +161,7 @@ _PARAMETERS: dict[str, tuple[Callable[[str], int | float], str, int, int]] = {
 
 def _limits(uri: str, query: str) -> dict[str, Any]:
     limits: dict[str, Any] = {}
-    for name, text in parse_qsl(query, keep_blank_values=True):
+    for name, text in _pairs(uri, query).items():
         if name not in _PARAMETERS:
             raise UsageError(f"sink URI {uri!r}: unknown parameter {name!r}; there are {', '.join(_PARAMETERS)}")
         read, what, least, greatest = _PARAMETERS[name]

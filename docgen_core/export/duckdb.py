@@ -320,10 +320,14 @@ def _make_view(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _make_table(connection: duckdb.DuckDBPyConnection, path: Path, table: str, schema: pa.Schema) -> None:
-    """Make the table as declared, or find it so; an empty one of other columns is made anew."""
+    """Make the table as declared, or find it so; an empty one of ours that has other columns is made anew."""
     declared = {field.name: (_sql_type(table, field), field.nullable) for field in schema}
     found = {name: (kind, nullable) for name, kind, nullable, _ in _columns(connection, table)}
     if found and list(found.items()) != list(declared.items()):
+        if "run_id" not in found:
+            raise UsageError(
+                f"{path}: table {table!r} is there and is not docgen's: rename it, or export into a new file"
+            )
         if connection.execute(f"SELECT 1 FROM {_quoted(table)} LIMIT 1").fetchone():
             odd = [name for name in found.keys() | declared.keys() if found.get(name) != declared.get(name)]
             raise UsageError(

@@ -7,6 +7,7 @@ was sealed, or it raises. What does not belong here: walking a prefix to find da
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
@@ -301,6 +302,9 @@ def sealed_digest(blobs: BlobStore, run_id: str) -> str | None:
         return None
 
 
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
 def read_root(blobs: BlobStore, prefix: str) -> Root:
     """The root manifest under a run's prefix, checked against the run's marker.
 
@@ -310,6 +314,8 @@ def read_root(blobs: BlobStore, prefix: str) -> Root:
     refuse_withdrawn(blobs, run_id)
     sealed = sealed_digest(blobs, run_id)
     if sealed is not None:
+        if not _DIGEST.fullmatch(sealed):
+            raise Damage(f"marker {sealed_key(run_id)!r} holds no digest; run `docgen verify {run_id}`")
         return parse(Root, key, read_checked(blobs, key, sealed))
     try:
         return parse(Root, key, blobs.get(key))

@@ -160,6 +160,8 @@ def _text(value: object) -> str:
         raise ValueError("YAML reads it as true, false or nothing; put it in quotes")
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise ValueError("the number is too long")
+    if isinstance(value, str) and not value.strip().isprintable():
+        raise ValueError("it holds characters that cannot be printed")
     if isinstance(value, int | str | Decimal | date):
         return str(value)
     raise ValueError("write a name, a number or a list of them")

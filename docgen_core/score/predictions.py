@@ -258,11 +258,9 @@ class _Reader:
     def _known(self, table: str, cells: Mapping[str, Any]) -> Cells:
         """The cells, each of a column of the table; keys of the golden set are passed over."""
         kept = {name: value for name, value in cells.items() if name not in _KEYS}
-        for name, value in kept.items():
+        for name in kept:
             if name not in self._fields.tables[table]:
                 raise ValueError(f"no column {name!r} in {table!r}{_meant(name, self._fields.tables[table])}")
-            if isinstance(value, list | dict):
-                raise ValueError(f"{table}.{name} holds a list or an object; give one value")
         return kept
 
     def _row_of(self, table: str, record: Record) -> str:
@@ -277,6 +275,8 @@ class _Reader:
         for column, value in cells.items():
             if is_empty(value):
                 continue
+            if isinstance(value, list | dict):
+                raise ValueError(f"{table}.{column} holds a list or an object; give one value")
             if column in held:
                 raise ValueError(f"{self._fields.name(table, column)} of this document stands there twice")
             held[column] = value

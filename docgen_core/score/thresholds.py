@@ -64,8 +64,10 @@ def _parsed(text: str) -> Threshold:
 def missed(scores: Scores, thresholds: Sequence[Threshold]) -> list[Missed]:
     """Those that the scores do not reach. Raises `UsageError` for a field that was not scored."""
     found: list[Missed] = []
+    head = next(iter(scores.rows), "")
     for threshold in thresholds:
-        tally = scores.total if threshold.field == ALL else scores.fields.get(threshold.field)
+        name = threshold.field.removeprefix(f"{head}.")
+        tally = scores.total if name == ALL else scores.fields.get(name)
         if tally is None:
             raise UsageError(
                 f"--at-least {threshold.name}: no field {threshold.field!r} was scored; "

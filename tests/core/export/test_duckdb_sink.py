@@ -140,6 +140,15 @@ def test_rows_of_other_columns_are_not_mixed_in(blobs: BlobStore, file: Path) ->
     assert ask(file, "SELECT terms FROM orders") == [("30 days",)]
 
 
+def test_an_empty_table_of_somebody_else_is_left_alone(blobs: BlobStore, file: Path) -> None:
+    with closing(duckdb.connect(str(file))) as theirs:
+        theirs.execute("CREATE TABLE orders (dish TEXT)")
+    seal(blobs, "r1", orders_and_notes("r1"))
+    with pytest.raises(UsageError, match="table 'orders' is there and is not docgen's: rename it"):
+        export("r1", blobs, file)
+    assert ask(file, "SELECT column_name FROM duckdb_columns() WHERE table_name = 'orders'") == [("dish",)]
+
+
 def test_a_column_type_with_no_place_is_refused(blobs: BlobStore, file: Path) -> None:
     odd = pa.schema([*KEY_FIELDS, column("at", pa.timestamp("us"), "When.")])
     sink = pa.BufferOutputStream()

@@ -70,6 +70,7 @@ def test_bare_paths_are_relative_to_the_working_directory(tmp_path: Path, monkey
         ("out/tables?memory_mb=64", "a folder of Parquet files takes no parameters"),
         ("parquet:///data/tables?x=1", "takes no parameters"),
         ("bigquery://", "names no project and dataset"),
+        ("golden.duckdb?memory_mb=64&memory_mb=128", "sets something twice"),
         ("golden.duckdb?memory=1", "unknown parameter 'memory'; there are memory_mb, wait_seconds"),
         ("golden.duckdb?memory_mb=lots", "memory_mb is a whole number, not 'lots'"),
         ("golden.duckdb?memory_mb=1", "memory_mb is between 64 and"),

@@ -83,11 +83,16 @@ def test_another_form_of_the_same_json_is_damage(sealed: Any) -> None:
 
 
 def test_a_root_that_was_not_sealed_is_damage(sealed: Any) -> None:
+    marker = sealed.blobs.get("sealed/r1")
     root = json.loads(sealed.blobs.get(f"{PREFIX}/manifest.json"))
     root["rows"]["parcels"] += 1
     sealed.blobs.put(f"{PREFIX}/manifest.json", canonical_json(root))
     with pytest.raises(Damage, match=r"manifest\.json"):
         read_root(sealed.blobs, PREFIX)
+    sealed.blobs.put("sealed/r1", b"\xff junk")
+    with pytest.raises(Damage, match="marker 'sealed/r1' holds no digest; run `docgen verify r1`"):
+        read_root(sealed.blobs, PREFIX)
+    sealed.blobs.put("sealed/r1", marker)
     sealed.blobs.delete(f"{PREFIX}/manifest.json")
     with pytest.raises(Damage, match="is missing"):
         read_root(sealed.blobs, PREFIX)

@@ -341,6 +341,7 @@ def test_thresholds_are_of_a_field_and_a_measure(corpus: Any) -> None:
     said[next(iter(said))]["invoices"][0]["gross_total"] = "0.01"
     scores = corpus.score(said)
     wanted = parse_thresholds(["gross_total=0.95,gross_total:recall=1", "all:precision=0.9"])
+    assert missed(scores, parse_thresholds(["invoices.gross_total=0.95"])) == []
     assert [str(each) for each in missed(scores, wanted)] == ["gross_total:recall is 0.95, wanted 1.0"]
     with pytest.raises(UsageError, match="no field 'grand_total' was scored"):
         missed(scores, parse_thresholds(["grand_total=1"]))
@@ -380,6 +381,7 @@ WRONG_FILES = {
     "half.jsonl": ('{"document_id": "DOCUMENT", "number": "\\ud800"}', "half.jsonl, line 1: it is no JSON"),
     "long.jsonl": (f'{{"document_id": "DOCUMENT", "number": {"9" * 5000}}}', "long.jsonl, line 1: it is no JSON"),
     "far.jsonl": ('{"document_id": "DOCUMENT", "number": 1e9999999999999999999}', "far.jsonl, line 1: it is no JSON"),
+    "value.jsonl": ('{"document_id": "DOCUMENT", "field": "number", "value": ["1"]}', "invoices.number holds a list"),
     "lines.jsonl": ('{"document_id": "DOCUMENT", "line_items": "none"}', "'line_items' holds 'none'; give a list of"),
     "number.csv": (f"document_id,number\n1f2e3d4c-{'9' * 5000},1\n", "1 of 1 predicted documents are not of run"),
     "rows.jsonl": ('{"document_id": "DOCUMENT", "line_items": [3]}', "give a list of objects"),
