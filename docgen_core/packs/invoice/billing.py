@@ -224,10 +224,10 @@ def _occasions(setting: Setting, wanted: int, products: int, more: int, draws: D
         return [_month(setting, back, named=True) for back in range(months, 0, -1)]
     count = more + max(-(-wanted // products), draws.integer("days", *_FEW_DAYS))
     first = month_start(issued, 1)
-    days = working_days(first, month_end(first), setting.jurisdiction.holidays)
+    days = working_days(first, month_end(first), setting.jurisdiction.rest)
     while more and len(days) < count:
         first, last = month_start(first, 1), first - timedelta(days=1)
-        days = working_days(first, last, setting.jurisdiction.holidays) + days
+        days = working_days(first, last, setting.jurisdiction.rest) + days
     chosen = sorted(draws.sample("which days", days, min(len(days), count)))
     count = len(chosen)
     return [_Occasion(day, day, named=True, later=count - 1 - number) for number, day in enumerate(chosen)]
@@ -242,13 +242,13 @@ def _single(setting: Setting, draws: Draws) -> _Occasion:
     """One delivery shortly before the invoice; work over the weeks before it; the last month's use."""
     if setting.by_month:
         return _month(setting, 1, named=False)
-    holidays = setting.jurisdiction.holidays
+    rest = setting.jurisdiction.rest
     if setting.ways.model in _OVER_WEEKS:
-        last = working_day(setting.issued - timedelta(days=draws.integer("work ended", 1, 9)), holidays)
-        first = working_day(last - timedelta(days=draws.integer("work lasted", 0, 27)), holidays)
+        last = working_day(setting.issued - timedelta(days=draws.integer("work ended", 1, 9)), rest)
+        first = working_day(last - timedelta(days=draws.integer("work lasted", 0, 27)), rest)
         return _Occasion(first, last, named=False)
     delivered = setting.issued - timedelta(days=draws.integer("delivered", 0, _DELIVERED_BEFORE_DAYS))
-    day = working_day(delivered, holidays)
+    day = working_day(delivered, rest)
     return _Occasion(day, day, named=False)
 
 
@@ -277,6 +277,7 @@ def _item(product: Row, offer: Offer, setting: Setting, occasion: _Occasion, dra
         tiers=offer.tiers.get(product["product_id"], ()),
         quantity=quantity,
         tax=setting.treatment.tax(product),
+        place=setting.treatment.place,
         details=tuple(text for text in (product["detail"], _time(product, setting, period)) if text),
         discount_percent=draws.choice("discount", _LINE_DISCOUNTS) if discounted else None,
         first=period.first,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
@@ -19,7 +19,9 @@ LATEST_ISSUE = date(2099, 12, 31)
 MonthDay = tuple[int, int]
 """A day of every year: (month, day)."""
 
-_SATURDAY = 5
+SATURDAY_SUNDAY = frozenset((5, 6))
+FRIDAY_SATURDAY = frozenset((4, 5))
+"""Weekends, by `date.weekday`."""
 _TILL_WEEK = (3, 3, 3, 3, 4, 6, 3)
 """How much a shop sells from Monday to Sunday, against each other."""
 
@@ -28,11 +30,21 @@ Window = tuple[date, date]
 """First and last day, both included."""
 
 
-def working_issue_date(
-    draws: Draws, founded_year: int, holidays: frozenset[MonthDay], window: Window | None = None
-) -> date:
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The days on which a country's offices neither work nor write."""
+
+    holidays: frozenset[MonthDay]
+    weekend: frozenset[int]
+
+    def includes(self, day: date) -> bool:
+        """Whether they rest that day."""
+        return day.weekday() in self.weekend or (day.month, day.day) in self.holidays
+
+
+def working_issue_date(draws: Draws, founded_year: int, rest: Rest, window: Window | None = None) -> date:
     """A working day of the window (by default the usual one), after the company's first year where it has one."""
-    days = _working_window(_after(founded_year, window), holidays)
+    days = _working_window(_after(founded_year, window), rest)
     return draws.choice("issue", days or _every_day(_after(founded_year, window)))
 
 
@@ -55,8 +67,8 @@ def _after(founded_year: int, window: Window | None) -> Window:
 
 
 @lru_cache(maxsize=64)
-def _working_window(window: Window, holidays: frozenset[MonthDay]) -> tuple[date, ...]:
-    return tuple(working_days(*window, holidays))
+def _working_window(window: Window, rest: Rest) -> tuple[date, ...]:
+    return tuple(working_days(*window, rest))
 
 
 @lru_cache(maxsize=64)
@@ -78,16 +90,16 @@ def _days(first: date, last: date) -> list[date]:
     return [first + timedelta(days=i) for i in range((last - first).days + 1)]
 
 
-def working_day(day: date, holidays: Collection[MonthDay]) -> date:
-    """The day itself, or the last working day before a weekend or holiday."""
-    while day.weekday() >= _SATURDAY or (day.month, day.day) in holidays:
+def working_day(day: date, rest: Rest) -> date:
+    """The day itself, or the last working day before it."""
+    while rest.includes(day):
         day -= timedelta(days=1)
     return day
 
 
-def working_days(first: date, last: date, holidays: Collection[MonthDay]) -> list[date]:
-    """Monday to Friday but for holidays, both ends included."""
-    return [day for day in _days(first, last) if working_day(day, holidays) == day]
+def working_days(first: date, last: date, rest: Rest) -> list[date]:
+    """The days on which offices work, both ends included."""
+    return [day for day in _days(first, last) if not rest.includes(day)]
 
 
 def month_start(day: date, months_back: int) -> date:

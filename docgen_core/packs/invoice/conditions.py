@@ -47,8 +47,8 @@ _CASH_PER_MILLE = 300
 
 _ARREARS_PER_MILLE = 18
 _IN_PARTS_PER_MILLE = 45
-_LEAST_IN_PARTS = 20
-"""Nobody pays less than so many units of the currency in parts."""
+_LEAST_IN_PARTS = Decimal(600)
+"""Nobody pays less than so much in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +180,15 @@ def pays_in_cash(totals: Totals) -> bool:
     return bool(totals.gross_total) and not totals.amount_due and not totals.credit_used
 
 
-def in_parts(totals: Totals, due: date, places: int, draws: Draws) -> tuple[Instalment, ...]:
+def in_parts(totals: Totals, due: date, currency: str, draws: Draws) -> tuple[Instalment, ...]:
     """Two to four monthly parts of the amount due, on some invoices that nothing was paid on before."""
     paid = totals.prepaid or totals.credit_used
-    if paid or totals.amount_due < _LEAST_IN_PARTS or not draws.chance("in parts", _IN_PARTS_PER_MILLE):
+    least = _LEAST_IN_PARTS * content.currencies()[currency].scale
+    if paid or totals.amount_due < least or not draws.chance("in parts", _IN_PARTS_PER_MILLE):
         return ()
     count = draws.integer("parts", 2, 4)
     days = [due, *(_months_later(due, months) for months in range(1, count))]
-    return instalments(totals.amount_due, days, places)
+    return instalments(totals.amount_due, days, minor_units(currency))
 
 
 def _months_later(day: date, months: int) -> date:

@@ -38,6 +38,8 @@ class Billing(BaseModel):
     fee: str
     """With `{code}` and `{factor}`."""
     interest: str
+    interest_untaxed: str
+    """Why it is not taxed, a whole sentence."""
     interest_detail: str
     """With `{principal}`, `{rate}` and `{days}`."""
     charges: tuple[str, ...]
@@ -65,6 +67,8 @@ class Customs(BaseModel):
     """For what is due at once."""
     closings: tuple[str, ...]
     """Friendly words or a standing condition at the end; an empty one says nothing."""
+    closings_of_goods: tuple[str, ...]
+    """What only who sells goods says there besides."""
     paid_cash: tuple[str, ...]
     paid_card: tuple[str, ...]
     period: str

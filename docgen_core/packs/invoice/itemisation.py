@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MOST_SERVICES = 12
 """Lines of access and services before the calls."""
-_HOW_MANY = {(60, 180): 45, (180, 420): 40, (420, 900): 12, (1_200, 1_700): 3}
+_HOW_MANY = {(60, 180): 36, (180, 420): 36, (420, 900): 18, (1_500, 1_950): 10}
 """Calls of a month, with how usual they are."""
 _PRICES = {
     "local": Decimal("0.019"),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from docgen_core.draws import Draws
 from docgen_core.packs.invoice.places import name_parts
@@ -30,11 +32,10 @@ class CompanyName:
     domain: str
 
 
-def company_name(locale: str, business_type: str, draws: Draws) -> CompanyName:
-    """An invented name as companies have them in `locale` (`de-DE`), that fits the business type."""
+def company_name(locale: str, business_type: str, draws: Draws, niche: str = "") -> CompanyName:
+    """An invented name as companies have them in `locale` (`de-DE`), that fits the business type and its niche."""
     parts = name_parts(locale)
-    trades = parts["trades"].get(business_type) or parts["trades"][GENERAL_TRADE]
-    trade = draws.choice("trade", trades)
+    trade = draws.choice("trade", _trades(parts, business_type, niche))
     head, tail = draws.choice("head", parts["heads"]), draws.choice("tail", parts["tails"])
     form = draws.weighted("form", parts.get("forms_of", {}).get(business_type) or parts["forms"])
     if parts.get("readings"):
@@ -45,6 +46,13 @@ def company_name(locale: str, business_type: str, draws: Draws) -> CompanyName:
     words = [stem] if draws.chance("no trade", short) else [stem, trade]
     spoken = reversed(words) if parts.get("trade_first") else words
     return CompanyName(f"{' '.join(spoken)} {form}", monogram, form, _domain(words, draws, locale))
+
+
+def _trades(parts: Mapping[str, Any], business_type: str, niche: str) -> Sequence[str]:
+    """What such companies call their trade: the niche's own words, else the type's, else those of any company."""
+    kinds: Mapping[str, Sequence[str]] = parts["trades"]
+    own: Sequence[str] | None = parts["niches"].get(niche)
+    return own or kinds.get(business_type) or kinds[GENERAL_TRADE]
 
 
 def _with_readings(head: str, tail: str, trade: str, form: str) -> CompanyName:

@@ -51,12 +51,12 @@ class Resident:
 
 
 @lru_cache(maxsize=4096)
-def seller(country: str, company_id: int, business_type: str, locale: str = "") -> Resident:
+def seller(country: str, company_id: int, business_type: str, locale: str = "", niche: str = "") -> Resident:
     """The company of the catalogue with this id, named in the country's usual locale or another of its own."""
     draws = Draws("company", country, company_id)
     jurisdiction = JURISDICTIONS[country].speaking(locale or JURISDICTIONS[country].locale)
     towns = [place for place in places(country) if jurisdiction.locale_in(place.region) == jurisdiction.locale]
-    return _resident(jurisdiction, draws, draws.choice("place", towns), business_type, seller=True)
+    return _resident(jurisdiction, draws, draws.choice("place", towns), business_type, niche, seller=True)
 
 
 @lru_cache(maxsize=8192)
@@ -66,7 +66,7 @@ def buyer(country: str, region: str, number: int) -> Resident:
     place = draws.choice("place", regions(country)[region])
     business_type = draws.choice("business type", _BUYER_TYPES)
     jurisdiction = JURISDICTIONS[country].speaking(JURISDICTIONS[country].locale_in(region))
-    return _resident(jurisdiction, draws, place, business_type, seller=False)
+    return _resident(jurisdiction, draws, place, business_type, "", seller=False)
 
 
 def customer_of(home: Resident, company_id: int, size_class: str, draws: Draws) -> tuple[Resident, Draws]:
@@ -139,8 +139,10 @@ def _country_name(country: str, locale: str) -> str:
     return str(locale_of(locale).territories[country])
 
 
-def _resident(jurisdiction: Jurisdiction, draws: Draws, place: Place, business_type: str, *, seller: bool) -> Resident:
-    name = company_name(jurisdiction.locale, business_type, draws)
+def _resident(
+    jurisdiction: Jurisdiction, draws: Draws, place: Place, business_type: str, niche: str, *, seller: bool
+) -> Resident:
+    name = company_name(jurisdiction.locale, business_type, draws, niche)
     party = Party(
         name=name.full,
         address_lines=jurisdiction.address(draws, place),

@@ -20,6 +20,7 @@ from docgen_core.packs.contract import Row
 from docgen_core.packs.invoice.arithmetic import Band, Sale, Tax
 from docgen_core.packs.invoice.jurisdictions import Jurisdiction
 from docgen_core.packs.invoice.model import Basis, LineKind
+from docgen_core.packs.invoice.places import Place
 
 SUBSCRIPTION, HOURLY, GRADUATED = "subscription", "hourly", "graduated"
 VOLUME, METERED, SEATS, MILESTONE, FEES, CREDIT = (
@@ -33,8 +34,9 @@ _EXPORT = "G"
 _LUMP_SUM, _USER_MONTH = "LS", "MON"
 _READ_OFF = frozenset(("KWH", "MTQ", "N72", "GLL"))
 """Units of energy and volume that a meter in the building shows; calls and bytes are counted elsewhere."""
-_DRINKS = ("2201", "2202", "2203")
+_DRINKS = ("2201", "220210", "2203")
 """Headings of the Harmonised System whose bottles and cans come back."""
+_CASE = "XCS"
 
 _VOLUME_STEPS = (
     (Decimal(100), Decimal(85)),
@@ -74,6 +76,8 @@ class Item:
     details: tuple[str, ...]
     """Small print, in order."""
     discount_percent: Decimal | None
+    place: Place
+    """Where it is delivered."""
     first: date
     last: date
     """Days that a recurring product is for."""
@@ -260,9 +264,11 @@ def _by_schedule(item: Item, ways: Ways, draws: Draws) -> Sale:
 
 
 def _deposits(item: Item, ways: Ways) -> list[Sale]:
-    """The deposit on a case of drinks, where the country has one."""
-    deposit, heading = ways.jurisdiction.deposit, item.product["hs_code"] or ""
-    if deposit is None or not heading.startswith(_DRINKS):
+    """The deposit on a case of drinks, or on each bottle, where the buyer's place has one."""
+    if not (item.product["hs_code"] or "").startswith(_DRINKS):
+        return []
+    deposit = ways.jurisdiction.deposit(item.place, case=item.product["unit_code"] == _CASE)
+    if deposit is None:
         return []
     sale = _plain(item, pricing="flat")
     words = ways.jurisdiction.customs.billing
@@ -293,7 +299,7 @@ def arrears(lines_total: Decimal, ways: Ways, draws: Draws) -> Sale:
         unit=None,
         unit_code=None,
         unit_price=None,
-        tax=ways.jurisdiction.untaxed("O"),
+        tax=ways.jurisdiction.interest_tax(),
         pricing=INTEREST,
         basis=Basis(principal=principal, interest_rate=rate, days=days, days_of=_INTEREST_YEAR),
     )

@@ -97,7 +97,7 @@ class Company:
     @property
     def resident(self) -> Resident:
         """The company as a party."""
-        return seller(self.jurisdiction.code, self.company_id, self.business_type, self.jurisdiction.locale)
+        return seller(self.jurisdiction.code, self.company_id, self.business_type, self.jurisdiction.locale, self.niche)
 
     @property
     def began(self) -> date:
@@ -239,7 +239,8 @@ class _Draft:
         kind, sign, result = self._computed(order, about, buyer)
         takes_back = kind in (CREDIT_NOTE, CORRECTIVE)
         terms = self.jurisdiction.terms(habits, self.issued)
-        parts = () if takes_back or not self.billed else self._instalments(result, terms.due)
+        owed = self.billed and not takes_back and not conditions.pays_in_cash(result.totals)
+        parts = self._instalments(result, terms.due) if owed else ()
         facts = Facts(kind, self.issued, order.service_from, order.service_to, result.tax_lines)
         return Invoice(
             document_id=f"{run.stream}-{self.index:07d}",
@@ -250,7 +251,7 @@ class _Draft:
             number=self._number(CREDIT_NOTE if takes_back else self.paper, self.issued),
             issue_date=self.issued,
             issue_time=None if self.billed else numbering.till_time(habits, self.index),
-            due_date=terms.due if self.billed and not takes_back else None,
+            due_date=terms.due if owed else None,
             service_from=order.service_from,
             service_to=order.service_to,
             order_number=numbering.order_number(buyer.relation, draws, self.issued) if self.billed else None,
@@ -276,10 +277,14 @@ class _Draft:
             instalments=parts,
         )
 
+    @property
+    def _sells_goods(self) -> bool:
+        return any(product["hs_code"] is not None for product in self.products)
+
     def _issue_date(self) -> date:
         founded, window = self.company.founded_year, self.run.selection.issued
         if self.billed:
-            return working_issue_date(self.draws, founded, self.jurisdiction.holidays, window)
+            return working_issue_date(self.draws, founded, self.jurisdiction.rest, window)
         return till_issue_date(self.draws, founded, self.jurisdiction.closed, window)
 
     def _buyer(self) -> _Buyer:
@@ -306,7 +311,7 @@ class _Draft:
         if not self.billed or not self.draws.chance("credit note", self.run.selection.credit_notes):
             return None
         before = self.issued - timedelta(days=self.draws.integer("credited after", *_CREDITED_AFTER_DAYS))
-        return working_day(before, self.jurisdiction.holidays)
+        return working_day(before, self.jurisdiction.rest)
 
     def _offer(self) -> Offer:
         tiers: dict[int, list[Row]] = {}
@@ -352,7 +357,7 @@ class _Draft:
             form=self.company.resident.name.form,
             billed=self.billed,
             at_home=buyer.treatment.deal.country is None,
-            goods=any(product["hs_code"] is not None for product in self.products),
+            goods=self._sells_goods,
             draws=self.draws,
         )
         if len(sales) > len(order.sales):
@@ -367,7 +372,7 @@ class _Draft:
         return len(result.lines) < most
 
     def _instalments(self, result: Computation, due: date) -> tuple[Instalment, ...]:
-        return conditions.in_parts(result.totals, due, self.places, self.draws)
+        return conditions.in_parts(result.totals, due, self.company.currency, self.draws)
 
     def _number(self, kind: str, issued: date) -> str:
         prefixes = self.jurisdiction.customs.prefixes[kind]
@@ -393,5 +398,5 @@ class _Draft:
         words = self.jurisdiction.customs.billing
         reasons = {CREDIT_NOTE: words.credit_reasons, CORRECTIVE: words.correction_reasons}.get(facts.kind)
         told = (self.draws.choice("credit reason", reasons),) if reasons else ()
-        closing = self.jurisdiction.closing(self.habits) if facts.kind == INVOICE else ""
+        closing = self.jurisdiction.closing(self.habits, goods=self._sells_goods) if facts.kind == INVOICE else ""
         return (*told, *self.jurisdiction.mentions(facts), *((closing,) if closing else ()))

@@ -126,6 +126,23 @@ def test_a_language_tells_business_types_of_every_billing_model(language: str) -
     )
 
 
+AMERICAN = re.compile(
+    r"""[/ ×]\d+"|\d (?:oz|lbs?|gal|ct)\b|°F|\bUS\b|\b(?:[Tt]rash|[Dd]iaper|[Zz]ucchini|[Ee]levator|[Ff]aucet|color)"""
+)
+"""Measures, grades and words of the United States; the inches of a screen alone are everybody's."""
+
+
+def test_the_world_buys_no_american_measures_and_grades() -> None:
+    told = [
+        text
+        for kind in content.types_in("en-GB")
+        for texts in content.texts("en-GB", kind.name).values()
+        for text in (*texts.names, *texts.texts, *texts.notes, *(said for axis in texts.axes.values() for said in axis))
+    ]
+    assert [text for text in told if AMERICAN.search(text)] == []
+    assert "Hexagon head bolt {size}, {material}" in told and "M8×40" in told
+
+
 def test_a_niche_never_gives_two_products_one_name(told: tuple[str, list[Told]]) -> None:
     language, products = told
     first: dict[tuple[str, str], str] = {}

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from stdnum import ean
 
+from docgen_core.draws import Draws
 from docgen_core.llm.gates import meaning_key
 from docgen_core.packs.invoice.catalogue import catalogue_rows, content
-from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
+from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS, LOCALES
+from docgen_core.packs.invoice.names import company_name
 from docgen_core.packs.invoice.places import name_parts, places
 from docgen_core.runs.selection import CatalogueSpec
 
@@ -31,6 +33,9 @@ SHARED_BY_TWO_PER_CENT = 30
 SHARED_AT_MOST_PER_CENT = 70
 """The same for the closest pair."""
 PAIRS = 140
+
+NAMES_THAT_SAY_A_TRADE = 0.6
+"""The others say nothing but themselves."""
 
 REACHED_WITHIN = 1_000
 """Companies among which every country, locale and type is met, and most types in most locales."""
@@ -183,6 +188,20 @@ def test_every_trade_has_company_names_of_its_own() -> None:
         for locale in place.locales or (place.locale,):
             told = {kind.name for kind in content.types_in(place.language_of(locale))}
             assert told <= set(name_parts(locale)["trades"]), locale
+
+
+@pytest.mark.parametrize("locale", sorted({locale for spoken in LOCALES.values() for locale in spoken}))
+def test_companies_are_called_after_their_own_niche(locale: str) -> None:
+    """A telephone company is not called a power company, and a florist no grocer."""
+    types = {niche: kind.name for kind in content.business_types().values() for niche in kind.niches}
+    own = name_parts(locale)["niches"]
+    special = {*content.business_types()["energy_telecom"].niches, "bakery_cafe", "garden_florist"}
+    assert special <= set(own) <= set(types)
+    assert not set(own["business_telephony"]) & {*own["electricity"], *own["gas_heat"], *own["water_waste"]}
+    for niche, words in own.items():
+        names = [company_name(locale, types[niche], Draws("name", number), niche).full for number in range(40)]
+        said = [word.split(" ")[0] if name_parts(locale).get("readings") else word for word in words]
+        assert sum(any(word in name for word in said) for name in names) >= NAMES_THAT_SAY_A_TRADE * len(names)
 
 
 def test_every_country_can_tax_what_its_companies_sell() -> None:

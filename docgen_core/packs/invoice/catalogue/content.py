@@ -22,8 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 _ROOT = files("docgen_core.packs.invoice") / "data" / "catalogue"
 KEY = re.compile(r"[a-z][a-z0-9_]*|[0-9]+_[a-z_]+")
-_MEASURE = re.compile(r"(?:[\d./]+(?:[ ×x*][\d./]+)* [a-zA-Zµ°²³/]+|A\d)$")
-"""A number, or several, with a unit; a size of paper."""
+_MEASURE = re.compile(r"(?:[\d./–+]+(?: ?[×x* ] ?[\d./]+)* [a-zA-Zµ°²³/]+|\d+/\d+|M\d+×\d+|(?:DN|Q3) \d+|A\d|DL)$")
+"""A number, or several, with a unit; a calibre, a thread, a nominal size; a size of paper."""
 _SHARED = "any"
 """Section of families (types) and texts that every niche of the type may take up."""
 

@@ -26,7 +26,7 @@ class Australia(ValueAddedTax):
     closed = frozenset(((4, 25), (12, 25)))
     net_days = {30: 40, 14: 30, 7: 18, 21: 6, 0: 6}
     cash_step = Decimal("0.05")
-    deposit = Decimal("2.40")
+    deposits = (Decimal("2.40"), Decimal("0.10"))
     address_form = ("{number} {street}", "{city} {region} {postcode}")
 
     def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
@@ -23,7 +23,7 @@ from docgen_core.money import RoundingPolicy
 from docgen_core.packs.contract import Row
 from docgen_core.packs.invoice import places
 from docgen_core.packs.invoice.arithmetic import Tax
-from docgen_core.packs.invoice.calendar_days import MonthDay
+from docgen_core.packs.invoice.calendar_days import SATURDAY_SUNDAY, MonthDay, Rest
 from docgen_core.packs.invoice.customs import customs
 from docgen_core.packs.invoice.model import Registration, TaxLine
 from docgen_core.packs.invoice.places import Place
@@ -68,6 +68,7 @@ class Jurisdiction(ABC):
     """`A4` or `Letter`."""
     holidays: ClassVar[frozenset[MonthDay]]
     """Public holidays of a fixed day; offices neither work nor write then."""
+    weekend: ClassVar[frozenset[int]] = SATURDAY_SUNDAY
     closed: ClassVar[frozenset[MonthDay]]
     """Days on which a shop is shut; its week has seven days."""
     net_days: ClassVar[Mapping[int, int]]
@@ -102,8 +103,8 @@ class Jurisdiction(ABC):
     """By business type, the tax that buyers in the country keep back: as printed, and per cent of the net total."""
     withheld_forms: ClassVar[frozenset[str]] = frozenset()
     """Legal forms of those it is kept back from; where none is named, of all."""
-    deposit: ClassVar[Decimal | None] = None
-    """Usual deposit on a case of bottles or cans, where there is one."""
+    deposits: ClassVar[tuple[Decimal, Decimal] | None] = None
+    """Usual deposits on a case of bottles or cans and on one of them, where there are any."""
     tip_percents: ClassVar[tuple[int, ...]] = ()
     """Gratuities that caterers add, per cent of the net total, where that is customary."""
 
@@ -112,6 +113,7 @@ class Jurisdiction(ABC):
         self.locale = locale or self.locales[0]
         self.language = self.locale.split("-")[0]
         self.customs = customs(self.locale)
+        self.rest = Rest(self.holidays, self.weekend)
         self.month_units = frozenset(self.customs.month_units)
         """Units that are the month itself; a quantity in one says how many months a period has."""
 
@@ -163,6 +165,14 @@ class Jurisdiction(ABC):
             return self.untaxed("K" if goods else "AE")
         return self.untaxed("G" if goods else self.service_abroad)
 
+    def deposit(self, place: Place, *, case: bool) -> Decimal | None:
+        """What buyers at the place pay for a case of drinks, or for one bottle or can, until they bring it back."""
+        return None if self.deposits is None else self.deposits[0 if case else 1]
+
+    def interest_tax(self) -> Tax:
+        """What is printed of interest on arrears, which is no price of anything."""
+        return replace(self.untaxed("O"), reason=self.customs.billing.interest_untaxed)
+
     def withholding(self, business_type: str, form: str) -> tuple[str, Decimal] | None:
         """What buyers in the country keep back from a company of the type and legal form, if anything."""
         if self.withheld_forms and form not in self.withheld_forms:
@@ -210,9 +220,10 @@ class Jurisdiction(ABC):
         """What the law wants printed, beyond numbers and dates: why something is not taxed."""
         return tuple(dict.fromkeys(tax.reason for tax in facts.tax_lines if tax.reason))
 
-    def closing(self, draws: Draws) -> str:
-        """Friendly words that a company ends its documents with, or nothing."""
-        return draws.choice("closing", self.customs.closings)
+    def closing(self, draws: Draws, *, goods: bool) -> str:
+        """Friendly words or a condition that a company ends its documents with, or nothing."""
+        words = self.customs
+        return draws.choice("closing", (*words.closings, *words.closings_of_goods) if goods else words.closings)
 
     def period(self, first: date, last: date) -> str:
         """A service period, as the small print of a line."""

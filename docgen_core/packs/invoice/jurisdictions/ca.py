@@ -68,7 +68,7 @@ class Canada(ValueAddedTax):
     closed = frozenset(((1, 1), (12, 25)))
     net_days = {30: 62, 15: 14, 45: 4, 60: 4, 0: 16}
     cash_step = Decimal("0.05")
-    deposit = Decimal("2.40")
+    deposits = (Decimal("2.40"), Decimal("0.10"))
     tip_percents = (15, 18, 20)
 
     def address(self, draws: Draws, place: Place) -> tuple[str, ...]:

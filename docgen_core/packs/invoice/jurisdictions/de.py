@@ -20,7 +20,7 @@ class Germany(ValueAddedTax):
     european = True
     rates = {"standard": ("S", Decimal(19)), "reduced": ("AA", Decimal(7))}
     tax_names = {"de": "USt."}
-    deposit = Decimal("3.30")
+    deposits = (Decimal("3.30"), Decimal("0.25"))
     holidays = frozenset(((1, 1), (5, 1), (10, 3), (12, 25), (12, 26)))
     closed = holidays
     net_days = {14: 30, 30: 40, 10: 10, 21: 10, 7: 6, 45: 4}

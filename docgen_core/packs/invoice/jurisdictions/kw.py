@@ -6,6 +6,7 @@ from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy
 from docgen_core.packs.invoice import registrations
 from docgen_core.packs.invoice.arithmetic import Tax
+from docgen_core.packs.invoice.calendar_days import FRIDAY_SATURDAY
 from docgen_core.packs.invoice.jurisdictions.vat import NOTHING, ValueAddedTax
 from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
@@ -23,6 +24,7 @@ class Kuwait(ValueAddedTax):
     tax_names = {"en": "Tax"}
     roundings = {RoundingPolicy.PER_BUCKET: 1}
     holidays = frozenset(((1, 1), (2, 25), (2, 26)))
+    weekend = FRIDAY_SATURDAY
     closed = frozenset(((2, 25),))
     net_days = {30: 54, 60: 20, 15: 8, 0: 18}
     bban = "BBBB99aaaaaaaaaaaaaaaaaaaa"
@@ -44,4 +46,8 @@ class Kuwait(ValueAddedTax):
 
     def untaxed(self, category: str) -> Tax:
         """Abroad as at home."""
+        return _UNTAXED
+
+    def interest_tax(self) -> Tax:
+        """As everything."""
         return _UNTAXED

@@ -24,7 +24,7 @@ class Netherlands(ValueAddedTax):
     european = True
     rates = {"standard": ("S", Decimal(21)), "reduced": ("AA", Decimal(9))}
     tax_names = {"nl": "Btw"}
-    deposit = Decimal("3.90")
+    deposits = (Decimal("3.90"), Decimal("0.15"))
     holidays = frozenset(((1, 1), (4, 27), (12, 25), (12, 26)))
     closed = frozenset(((1, 1), (12, 25)))
     net_days = {30: 46, 14: 32, 8: 8, 21: 7, 60: 5, 0: 2}

@@ -28,7 +28,7 @@ class Sweden(ValueAddedTax):
     european = True
     rates = {"standard": ("S", Decimal(25)), "reduced": ("AA", Decimal(12)), "low": ("AA", Decimal(6))}
     tax_names = {"sv": "Moms"}
-    deposit = Decimal(24)
+    deposits = (Decimal(24), Decimal(1))
     holidays = frozenset(((1, 1), (1, 6), (5, 1), (6, 6), (12, 24), (12, 25), (12, 26), (12, 31)))
     closed = frozenset(((1, 1), (12, 24), (12, 25)))
     net_days = {30: 72, 20: 8, 10: 8, 15: 5, 14: 4, 45: 2, 0: 1}

@@ -21,6 +21,8 @@ from docgen_core.packs.invoice.model import Registration
 from docgen_core.packs.invoice.places import Place
 
 _ZERO = Decimal(0)
+_DEPOSIT_STATES = frozenset(("CA", "CT", "HI", "IA", "MA", "ME", "MI", "NY", "OR", "VT"))
+"""States with a law on containers that come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class UnitedStates(Jurisdiction):
     locales = ("en-US",)
     paper = "Letter"
     tax_names = {"en": "Sales tax"}
-    deposit = Decimal("1.20")
+    deposits = (Decimal("1.20"), Decimal("0.05"))
     tip_percents = (15, 18, 20)
     net_days = {30: 50, 15: 18, 45: 8, 60: 6, 10: 6, 0: 12}
     roundings = {RoundingPolicy.PER_BUCKET: 75, RoundingPolicy.PER_LINE: 25}
@@ -67,6 +69,10 @@ class UnitedStates(Jurisdiction):
     def phone(self, draws: Draws, place: Place) -> str:
         """A 555-01xx number of the area code."""
         return places.american_phone(draws, place)
+
+    def deposit(self, place: Place, *, case: bool) -> Decimal | None:
+        """As elsewhere, in the states that have one."""
+        return super().deposit(place, case=case) if place.region in _DEPOSIT_STATES else None
 
     def registrations(self, draws: Draws, place: Place, form: str, *, seller: bool) -> tuple[Registration, ...]:
         """A seller may print its EIN and its sales-tax permit; a buyer prints neither."""

@@ -101,6 +101,9 @@ _ONLY_WHERE_RATES_DIFFER = frozenset({"letter"})
 FORM_ROWS = 8
 """Rows of a pad or a Japanese form; those that no line fills are printed empty."""
 
+MOST_TOGETHER, LINES_APART = 3, 5
+"""A document's end takes at most so many lines to its page, one for each so many lines that there are."""
+
 _DETAIL = Markup('<div class="detail">{}</div>')
 _QUANTITIES = frozenset({"quantity", "quantity_unit"})
 TIMES = Markup(" × ")
@@ -114,6 +117,9 @@ class ItemTable:
         """`code` draws what is printed of a line's article as a bar code."""
         self._sheet, self._code = sheet, code
         self.lines = sheet.lines
+        together = min(MOST_TOGETHER, -(-len(self.lines) // LINES_APART))
+        self.first, self.last = self.lines[:-together], self.lines[-together:]
+        """Lines that may end any page, and those that stay with what follows the table."""
         layout = sheet.invoice.layout
         order = sheet.habits.choice("column_order", _ORDERS[layout])
         self.columns = tuple(

@@ -12,7 +12,7 @@ from docgen_core.packs.invoice import codes
 from docgen_core.packs.invoice.layouts import LAYOUTS
 from docgen_core.packs.invoice.tables import rows
 
-DPI = 200
+DPI = 300
 FORMATS = {"EAN13": codes.EAN_13, "Code128": codes.CODE_128, "QRCode": codes.QR}
 
 

@@ -8,6 +8,7 @@ import math
 import pytest
 
 from docgen_core.packs.invoice.layouts import LAYOUTS
+from docgen_core.packs.invoice.layouts.items import LINES_APART, MOST_TOGETHER
 
 POINTS_PER_MM = 72 / 25.4
 ANCHORS = ("number", "seller_name", "description", "gross_total", "amount_due", "payment_terms")
@@ -159,12 +160,13 @@ class TestItemisation:
 
 class TestEndOfDocument:
     @pytest.mark.parametrize(("layout", "lines"), ENDS)
-    def test_begins_on_a_page_with_a_line(self, printed, layout, lines):
+    def test_stands_with_the_last_lines(self, printed, layout, lines):
         document = printed(locale="de-DE", layout=layout, lines=lines, discounts=lines % 2 == 0, seed=lines)
         last = document.rendered.pages
-        with_lines = {box.page for box in document.boxes("description")}
-        assert document.boxes("gross_total")[-1].page in with_lines
-        assert last - max(with_lines) <= 1
+        page_of = {int(box.print.row_key): box.page for box in document.boxes("description")}
+        assert set(page_of.values()) == set(range(1, last + 1))
+        together = min(MOST_TOGETHER, math.ceil(lines / LINES_APART))
+        assert {page_of[line] for line in range(lines - together + 1, lines + 1)} == {last}
         assert {box.page for box in document.boxes("notes")} == {last}
 
     @pytest.mark.parametrize("layout", PAGED)
