@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docgen_core.llm import languages
 from docgen_core.llm.gates import Field, check_text, meaning_key
 from docgen_core.packs.invoice.catalogue import content
 
@@ -194,6 +195,10 @@ def test_texts_carry_no_contact_marketing_or_trademark(told: tuple[str, list[Tol
     texts = sorted(sentences(products) | all_notes(language))
     for pattern in (CONTACT, MARKETING, TRADEMARKS):
         assert complaints(text for text in texts if pattern.search(text)) == []
+
+
+def test_models_can_write_in_every_language_of_the_catalogue() -> None:
+    assert {language.partition("-")[0] for language in LANGUAGES} == set(languages.LANGUAGES)
 
 
 def test_texts_pass_the_gates_of_their_language(told: tuple[str, list[Told]], full_figures: bool) -> None:
