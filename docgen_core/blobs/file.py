@@ -54,14 +54,14 @@ class FileBlobStore(BlobStore):
             _make_folder(self._temporary)
             try:
                 _write_durably(temporary, data)
-                self._publish(temporary, target, create_only)
+                self._publish(temporary, data, target, create_only)
             except FileExistsError:
                 raise BlobExists(key) from None
             finally:
                 with contextlib.suppress(OSError):
                     temporary.unlink()
 
-    def _publish(self, temporary: Path, target: Path, create_only: bool) -> None:
+    def _publish(self, temporary: Path, data: bytes, target: Path, create_only: bool) -> None:
         for remaining in reversed(range(PUBLISH_TRIES)):
             try:
                 _make_folder(target.parent)
@@ -71,9 +71,11 @@ class FileBlobStore(BlobStore):
                     temporary.replace(target)
                 break
             except FileNotFoundError:
-                # A delete in another process has just removed a folder, which was empty.
+                # Another process has just removed a folder, which was empty, or collected temporary files of any age.
                 if not remaining:
                     raise
+                if not temporary.exists():
+                    _write_durably(temporary, data)
         # Without the folder the blob is gone again, too.
         with contextlib.suppress(FileNotFoundError):
             _sync_folder(target.parent)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _INCHES_PER_METRE = 39.3701
 _JFIF_HEAD = 20
 """Bytes of a JPEG up to the end of its first segment, which names the resolution."""
+_LEAST_TIFF_QUALITY = 25
+"""Below it libtiff writes tables of 16 bits, which are no baseline JPEG and which not every reader takes."""
 _PNG_HEAD = 33
 """Bytes of a PNG up to the end of its first chunk, which names the size."""
 
@@ -114,7 +116,7 @@ class Tiff:
 
         pixels = np.asarray(cv2.cvtColor(shot.pixels, cv2.COLOR_BGR2RGB)) if shot.colour else shot.pixels
         picture = Image.fromarray(pixels)
-        how: dict[str, Any] = {"compression": "jpeg", "quality": shot.quality}
+        how: dict[str, Any] = {"compression": "jpeg", "quality": max(shot.quality, _LEAST_TIFF_QUALITY)}
         if shot.bilevel:
             picture, how = picture.convert("1", dither=Image.Dither.NONE), {"compression": "group4"}
         elif self._lossless:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from docgen_core.blobs import file as file_store
 from docgen_core.blobs.file import FileBlobStore
 from docgen_core.errors import BlobMissing, StorageFailed
 
@@ -165,3 +166,22 @@ except StorageFailed as error:
     assert [info.key for info in store.iter_keys()] == ["a"]
     assert store.get("a") == b"old"
     assert list(store.iter_temporary()) == []
+
+
+def test_a_put_survives_a_collection_of_temporary_files_of_any_age(
+    store: FileBlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_folder = file_store._make_folder
+
+    def collected(folder: Path) -> None:
+        make_folder(folder)
+        if folder.name == "runs":
+            monkeypatch.setattr(file_store, "_make_folder", make_folder)
+            for found in list(store.iter_temporary()):
+                store.delete_temporary(found.name)
+
+    for create_only in (False, True):
+        monkeypatch.setattr(file_store, "_make_folder", collected)
+        store.put(f"runs/{create_only}", b"whole", create_only=create_only)
+        assert store.get(f"runs/{create_only}") == b"whole"
+        assert list(store.iter_temporary()) == []

@@ -15,11 +15,13 @@ import numpy as np
 import pikepdf
 import pypdfium2
 import pytest
+from PIL import Image
 
 from docgen_core.draws import Draws
 from docgen_core.errors import UsageError
 from docgen_core.render.boxes import Rendered
 from docgen_core.render.capture import Captured, CapturedFile, CapturedPage, capture
+from docgen_core.render.capture.encode import Shot, Tiff
 
 SCANS = 6
 RECEIPT = "@page receipt{size:80mm 180mm;margin:4mm}body{page:receipt;font:9pt/1.4 'Docgen Mono','Docgen JP'}"
@@ -198,3 +200,12 @@ def test_a_value_at_the_papers_edge_stays_on_it(renderer: Any, new_paper: Any) -
     for seed in range(SCANS):
         (box,) = _scan(rendered, seed).boxes
         assert all(side >= 0 for side in box.quad) and max(box.quad[1::2]) <= rendered.page_sizes[0][1]
+
+
+def test_a_tiff_of_the_poorest_quality_says_nothing_and_is_a_baseline_jpeg(capfd: pytest.CaptureFixture[str]) -> None:
+    tiff = Tiff(lossless=False)
+    tiff.add(Shot(np.full((64, 64), 200, np.uint8), (595.0, 842.0), (100, 100), quality=1, bilevel=False))
+    tables = Image.open(io.BytesIO(tiff.files()[0])).tag_v2[347]  # JPEGTables
+    at = tables.index(b"\xff\xdb") + 4
+    assert tables[at] >> 4 == 0, "a table of 16 bits"
+    assert capfd.readouterr() == ("", "")
