@@ -156,13 +156,14 @@ def _uneven(seen: Pixels, dial: Dial) -> Pixels:
     """Under a lamp that is old, and darker along the side where the sheet does not lie flat."""
     height, width = seen.shape[:2]
     depth = dial.amount("uneven", 6, 46)
-    shade = 255 - (hills(dial.draws, "lamp", (4, 3), (width, height)).astype(np.uint16) * depth // 255)
+    dimmed = (255 - np.arange(256) * depth // 255).astype(np.uint8)
+    shade = np.asarray(cv2.LUT(hills(dial.draws, "lamp", (4, 3), (width, height)), dimmed), dtype=np.uint8)
     band = dial.draws.integer("band", width // 40, width // 9)
     dark = dial.amount("band_depth", 0, 90)
     profile = 255 - dark * (band - np.arange(band)) ** 2 // band**2
     edge = shade[:, :band] if dial.draws.chance("band_left", 500) else shade[:, : width - band - 1 : -1]
     edge[...] = edge * profile // 255
-    return shaded(seen, shade.astype(np.uint8))
+    return shaded(seen, shade)
 
 
 def _streaked(seen: Pixels, dial: Dial, scale: float) -> None:

@@ -50,7 +50,12 @@ def blurred(pixels: Pixels, deviation: float) -> Pixels:
     import cv2
 
     side = 3 if deviation <= _SMALL_BLUR else 2 * math.ceil(2 * deviation) + 1
-    return np.asarray(cv2.GaussianBlur(pixels, (side, side), deviation), dtype=np.uint8)
+    # Of bytes it is computed in whole numbers, which OpenCV's own tests hold to the bit on any machine.
+    cv2.setUseOptimized(True)
+    try:
+        return np.asarray(cv2.GaussianBlur(pixels, (side, side), deviation), dtype=np.uint8)
+    finally:
+        cv2.setUseOptimized(False)
 
 
 def shaded(pixels: Pixels, shade: Pixels) -> Pixels:

@@ -151,6 +151,7 @@ def _taken(rendered: Rendered, device: Device, dial: Dial, encoder: Encoder, out
     from docgen_core.render.capture.paper import rastered
 
     cv2.setNumThreads(1)  # the order of a sum decides its last bit…
+    cv2.ipp.setUseIPP(False)  # …and so does a library that only some processors have…
     cv2.setUseOptimized(False)  # …and so do the instructions that one machine has and another has not
     boxes = list(rendered.boxes)
     words: list[Word] = []

@@ -32,13 +32,16 @@ def random_bytes(draws: Draws, name: str, count: int) -> Pixels:
 
 def grain(draws: Draws, name: str, deviation: float, size: tuple[int, int]) -> npt.NDArray[np.int16]:
     """Noise with a standard deviation in brightness, for a picture of `size` (width, height)."""
-    count = _NOISE_SIDE * _NOISE_SIDE
-    stream = random_bytes(draws, name, _NOISE_SUMMANDS * count).reshape(_NOISE_SUMMANDS, count)
-    sums = stream.sum(axis=0, dtype=np.int16)
-    noise = np.rint((sums - _NOISE_SUMMANDS * 127.5) * (deviation / _NOISE_DEVIATION)).astype(np.int16)
+    side = _NOISE_SIDE
+    stream = random_bytes(draws, name, _NOISE_SUMMANDS * side * side).reshape(_NOISE_SUMMANDS, side, side)
+    sums = np.arange(_NOISE_SUMMANDS * 255 + 1)
+    steps = np.rint((sums - _NOISE_SUMMANDS * 127.5) * (deviation / _NOISE_DEVIATION)).astype(np.int16)
+    noise = steps[stream.sum(axis=0, dtype=np.int16)]
     width, height = size
-    tiles = (-(-height // _NOISE_SIDE), -(-width // _NOISE_SIDE))
-    return np.tile(noise.reshape(_NOISE_SIDE, _NOISE_SIDE), tiles)[:height, :width]
+    down, across = -(-height // side), -(-width // side)
+    tiled = np.empty((down, side, across, side), dtype=np.int16)
+    tiled[...] = noise[:, np.newaxis]  # several times faster than `np.tile`
+    return tiled.reshape(down * side, across * side)[:height, :width]
 
 
 def hills(draws: Draws, name: str, cells: tuple[int, int], size: tuple[int, int]) -> Pixels:
