@@ -216,7 +216,7 @@ def show_memory(at: Desk, early: int, late: int) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--documents", type=int, default=60, help="of each run whose speed is measured")
+    parser.add_argument("--documents", type=int, default=240, help="of each run whose speed is measured")
     parser.add_argument("--early", type=int, default=60, help="first mark of memory, in documents")
     parser.add_argument("--late", type=int, default=120, help="second mark")
     parser.add_argument("--check", action="store_true")

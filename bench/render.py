@@ -1,10 +1,14 @@
 """CPU a document: docgen's renderer against a new page per document, and against nothing but a print.
 
 CPU is user and system time of this process and every process below it, those that ended included.
-All print the same pages with the same browser; docgen's time includes reading the boxes and
+All print the same pages with the same browser; docgen's time includes the gates, reading the boxes and
 publishing the file, and for the invoice pack's own documents drawing the record and setting the page
-too; the others' is the print of the finished HTML alone. Beside them: where this process's own
-milliseconds go. What a capture costs is in bench/capture.py.
+too. The others' is that of the finished HTML alone:
+- "new page": a new context and page, its HTML, `page.pdf`;
+- "bare": the HTML, with the faces it needs, set into a page that is there, and `Page.printToPDF`;
+- "swap": body and style set into a page that has the faces already, and `Page.printToPDF`: the least that
+  a print can cost in this way. Nothing is promised against it.
+Beside them: where this process's own milliseconds go. What a capture costs is in bench/capture.py.
 
     python bench/render.py [--documents N] [--check] [--long]
 
@@ -22,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 from playwright.sync_api import sync_playwright
@@ -169,26 +173,49 @@ def docgen_way() -> Iterator[Callable[[Make], None]]:
         yield work
 
 
+_SWAP = """([lang, style, body]) => {
+  document.documentElement.lang = lang;
+  document.getElementById('own').textContent = style;
+  document.body.innerHTML = body;
+}"""
+_PRINT = {"preferCSSPageSize": True, "printBackground": True}
+
+
+class Finished(NamedTuple):
+    """What the other ways are given."""
+
+    page: Page
+    html: str
+    """Standing alone."""
+
+
 @contextmanager
-def other_ways(executable: Path) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
-    """A new context and page per document; and nothing but the HTML set into one page and printed over CDP."""
+def other_ways(executable: Path) -> Iterator[dict[str, Callable[[Finished], None]]]:
+    """A new context and page per document; and nothing but setting a page, as a whole or in part, and its print."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable)
-        live = browser.new_page()
-        session = live.context.new_cdp_session(live)
 
-        def new_page(html: str) -> None:
+        def new_page(document: Finished) -> None:
             context = browser.new_context()
             tab = context.new_page()
-            tab.set_content(html)
+            tab.set_content(document.html)
             tab.pdf(prefer_css_page_size=True, print_background=True)
             context.close()
 
-        def bare(html: str) -> None:
-            live.set_content(html)
-            session.send("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
+        bare_tab, swap_tab = browser.new_page(), browser.new_page()
+        bare_session, swap_session = (tab.context.new_cdp_session(tab) for tab in (bare_tab, swap_tab))
+        swap_tab.set_content(f"<!doctype html><style>{FACES.css(FACES.families)}</style><style id=own></style>")
 
-        yield new_page, bare
+        def bare(document: Finished) -> None:
+            bare_tab.set_content(document.html)
+            bare_session.send("Page.printToPDF", _PRINT)
+
+        def swap(document: Finished) -> None:
+            page = document.page
+            swap_tab.evaluate(_SWAP, [page.lang, page.style, page.body])
+            swap_session.send("Page.printToPDF", _PRINT)
+
+        yield {"new page": new_page, "bare": bare, "swap": swap}
         browser.close()
 
 
@@ -201,28 +228,29 @@ def standing_alone(page: Page) -> str:
     )
 
 
-def compared(makes: Sequence[Make], executable: Path) -> tuple[float, float, Counter[str]]:
-    """CPU milliseconds a document: a new page's, a bare print's, and docgen's by part.
+def compared(makes: Sequence[Make], executable: Path) -> tuple[dict[str, float], Counter[str]]:
+    """CPU milliseconds a document: of the other ways, and docgen's by part.
 
-    The three take turns, so that whatever else the machine does meets all.
+    They take turns, so that whatever else the machine does meets all.
     """
-    spent = {"new page": 0.0, "bare": 0.0}
+    spent = Counter[str]()
     ours = Counter[str]()
-    html = [standing_alone(make()) for make in makes]
-    with other_ways(executable) as (new_page, bare), docgen_way() as docgen:
-        for page in html[:WARM_UP]:
-            new_page(page)
-            bare(page)
-        for make in makes:  # a face is loaded once in a browser's life, of a thousand documents
+    finished = [Finished(page, standing_alone(page)) for page in (make() for make in makes)]
+    with other_ways(executable) as ways, docgen_way() as docgen:
+        for document in finished[:WARM_UP]:
+            for name in ("new page", "bare"):
+                ways[name](document)
+        for make, document in zip(makes, finished, strict=True):  # a face is loaded once in a browser's life
             docgen(make)
+            ways["swap"](document)
         for start in range(0, len(makes), TURN):
             turn = slice(start, start + TURN)
-            for name, way in (("new page", new_page), ("bare", bare)):
-                spent[name] += _turn(way, html[turn]).total()
+            for name, way in ways.items():
+                spent[name] += _turn(way, finished[turn]).total()
             ours += _turn(docgen, makes[turn])
     scale = 1000 / len(makes)
-    parts = Counter({part: seconds * scale for part, seconds in ours.items()})
-    return spent["new page"] * scale, spent["bare"] * scale, parts
+    each = {name: seconds * scale for name, seconds in spent.items()}
+    return each, Counter({part: seconds * scale for part, seconds in ours.items()})
 
 
 def _turn(way: Callable[[Any], None], documents: Sequence[Any]) -> Counter[str]:
@@ -282,19 +310,22 @@ def main() -> int:
     options = parser.parse_args()
     executable = find_chromium()
     print(f"{chromium_version(executable)}, {options.documents} documents of each kind, CPU ms per document\n")
-    heads = f"{'browser':>8} {'driver':>7} {'own':>6}"
     print(
-        f"{'kind':14} {'new page':>9} {'bare':>7} {'docgen':>8} {'new/us':>7} {'us/bare':>8} {'of docgen:':>12} {heads}"
+        f"{'kind':14} {'new page':>9} {'bare':>7} {'swap':>7} {'docgen':>8} {'new/us':>7} {'us/bare':>8} {'us/swap':>8}"
+        f" {'of docgen:':>12} {'browser':>8} {'driver':>7} {'own':>6}"
     )
     ratios: dict[str, tuple[float, float]] = {}
     kinds = {kind: sample(kind, options.documents) for kind in ("light", "heavy", "japanese")}
     for kind, makes in (kinds | invoices(options.documents)).items():
-        new_page, bare, parts = compared(makes, executable)
+        others, parts = compared(makes, executable)
         ours = parts.total()
+        new_page, bare, swap = others["new page"], others["bare"], others["swap"]
         ratios[kind] = new_page / ours, ours / bare
-        shown = f"{parts['browser']:8.1f} {parts['driver']:7.1f} {parts['own']:6.1f}"
-        both = f"{ratios[kind][0]:7.2f} {ratios[kind][1]:8.2f}"
-        print(f"{kind:14} {new_page:9.1f} {bare:7.1f} {ours:8.1f} {both} {'':12} {shown}", flush=True)
+        print(
+            f"{kind:14} {new_page:9.1f} {bare:7.1f} {swap:7.1f} {ours:8.1f} {new_page / ours:7.2f} {ours / bare:8.2f}"
+            f" {ours / swap:8.2f} {'':12} {parts['browser']:8.1f} {parts['driver']:7.1f} {parts['own']:6.1f}",
+            flush=True,
+        )
     heavy = [sample_page("heavy", index) for index in range(options.documents)]
     print("\nThis process's own share, heavy, ms per document")
     for name, milliseconds in stages_of(heavy).items():
