@@ -68,8 +68,6 @@ class _Rules:
     """What a language rules out, and how long its texts are."""
 
     patterns: dict[Rule, tuple[re.Pattern[str], ...]]
-    call: tuple[re.Pattern[str], ...]
-    """Words that make a number after them one to call."""
     lengths: dict[Field, tuple[int, int]]
 
 
@@ -217,7 +215,7 @@ def _contact(plain: str) -> Rule | None:
         return Rule.URL
     if _IBAN_WORD.search(plain) or any(iban.is_valid(found[0]) for found in _IBAN.finditer(plain)):
         return Rule.IBAN
-    called = (word.end() for code in LANGUAGES for call in _rules(code).call for word in call.finditer(plain))
+    called = (word.end() for call in _calls() for word in call.finditer(plain))
     if _PHONE.search(plain) or any(_DIGITS_TO_CALL.match(plain, end) for end in called):
         return Rule.PHONE
     return None
@@ -283,9 +281,14 @@ def _rules(code: str) -> _Rules:
             rule: (*_compiled(data[rule].get("patterns", ()), re.I), *_compiled(data[rule].get("exact", ())))
             for rule in worded
         },
-        tuple(_compiled(data["call"]["patterns"], re.I)),
         {Field(name): (bounds[0], bounds[1]) for name, bounds in data["length"].items()},
     )
+
+
+@cache
+def _calls() -> tuple[re.Pattern[str], ...]:
+    """Words of each language that make a number after them one to call."""
+    return tuple(_compiled((word for code in LANGUAGES for word in data_of(code)["call"]["patterns"]), re.I))
 
 
 def _compiled(patterns: Iterable[str], flags: int = 0) -> Iterable[re.Pattern[str]]:

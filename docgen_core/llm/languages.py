@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -87,9 +88,8 @@ def is_in_another_script(text: str, code: str, *, sentence: bool) -> bool:
 
 def is_in_another_language(text: str, code: str) -> bool:
     """Whether the text has more words of another language than of this one."""
-    words = list(_words(text))
-    count = {other: sum(_tells(word, language(other)) for word in words) for other in LANGUAGES}
-    return max(count.values()) > count[code]
+    told = Counter(spoken for word in _words(text) for spoken in _spoken(word))
+    return bool(told) and max(told.values()) > told[code]
 
 
 def _words(text: str) -> Iterator[str]:
@@ -100,9 +100,14 @@ def _words(text: str) -> Iterator[str]:
             yield word.lower()
 
 
-def _tells(word: str, spoken: Language) -> int:
-    """How much a word says for a language: one as a small word of it, one for its letters."""
-    if spoken.script is not None:
-        return bool(spoken.script.search(word))
+@lru_cache(maxsize=10_000)
+def _spoken(word: str) -> tuple[str, ...]:
+    """The languages that a word tells: once as a small word of theirs, once by its letters."""
     beyond = {char for char in word if not char.isascii()}
-    return (word in spoken.words) + (bool(beyond) and beyond <= spoken.letters)
+    told = []
+    for code in LANGUAGES:
+        spoken = language(code)
+        native = spoken.script is not None and bool(spoken.script.search(word))
+        by_letters = native or (bool(beyond) and beyond <= spoken.letters)
+        told += [code] * ((word in spoken.words) + by_letters)
+    return tuple(told)

@@ -263,6 +263,7 @@ PASSES = [
     ("fr", Field.DESCRIPTION, "Puissance souscrite 9 kVA, heures de pointe et heures creuses."),
     ("es", Field.NAME, "Tornillo M8×40 DIN 933, 8.8"),
     ("es", Field.DESCRIPTION, "Artículo de papelería, 80 g/m², paquete de 500 hojas."),
+    ("es", Field.DESCRIPTION, "Cápsulas de vitamina D. Conservar en lugar seco."),
     ("it", Field.DESCRIPTION, "Manodopera, ora di lavoro straordinario in cantiere."),
     ("pt", Field.DESCRIPTION, "Óleo de motor 5W-30 para motores a gasolina e etanol, frasco de 1 l."),
     ("nl", Field.NAME, "Mobiele airco 2,5 kW"),
