@@ -142,7 +142,13 @@ def chromium_version(path: Path) -> str:
         said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise BrowserMissing(f"{path} does not run ({error}); name another browser in {EXECUTABLE_VARIABLE}") from None
+    if not _VERSION.search(said):
+        raise BrowserMissing(f"{path} is no Chromium; name one in {EXECUTABLE_VARIABLE}")
     return said.strip()
+
+
+_VERSION = re.compile(r"\d+(\.\d+){2}")
+"""Of any browser of Chromium's family, whatever its name."""
 
 
 @dataclass(slots=True)

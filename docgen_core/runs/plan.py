@@ -125,7 +125,7 @@ def preview(state: StateStore, blobs: BlobStore, request: RunRequest) -> Preview
 
 def fleet_warning(total_units: int, workers: int) -> str | None:
     """A line for people when some workers would end with nothing to do; else None."""
-    if total_units >= UNITS_A_WORKER * workers:
+    if workers == 1 or total_units >= UNITS_A_WORKER * workers:
         return None
     return (
         f"{workers} workers share {total_units} units: fewer than {UNITS_A_WORKER} a worker, so some will have nothing "
@@ -151,6 +151,7 @@ def record_run(
     if existing is None:
         admit()
         _refuse_other_plan(blobs, marker)
+        _plan_of(marker)  # raises where nothing could be drawn, before anything is recorded
         run, created = state.create_run(marker)
     else:
         run, created = existing, False

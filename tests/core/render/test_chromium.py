@@ -106,6 +106,10 @@ class TestFinding:
         broken.write_text("#!/bin/sh\nexit 3\n")
         with pytest.raises(BrowserMissing, match="does not run"):
             chromium_version(broken)
+        other = _program(tmp_path, "other")
+        other.write_text("#!/bin/sh\necho 'true (GNU coreutils) 9.1'\n")
+        with pytest.raises(BrowserMissing, match="is no Chromium"):
+            chromium_version(other)
 
 
 def test_a_program_that_is_no_browser_fails_in_one_line(tmp_path: Path, paper: Any) -> None:

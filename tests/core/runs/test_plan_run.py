@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from docgen_core.errors import (
+    BrowserMissing,
     DocgenError,
     FingerprintMismatch,
     PlanConflict,
@@ -79,6 +80,17 @@ def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(stage: Any
     assert refused.value.exit_code == 2
     assert "\n" not in str(refused.value)
     assert stage.digests("") == before
+    with pytest.raises(RunUnknown):
+        stage.state.run("r1")
+
+
+def test_a_machine_that_cannot_draw_records_nothing(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_browser(*_: object) -> dict[str, str]:
+        raise BrowserMissing("no browser here")
+
+    monkeypatch.setattr("docgen_core.runs.plan.current_fingerprint", no_browser)
+    with pytest.raises(BrowserMissing):
+        stage.plan()
     with pytest.raises(RunUnknown):
         stage.state.run("r1")
 
@@ -210,7 +222,7 @@ def test_a_run_is_cut_into_about_64_units_of_1_to_200_documents(documents: int, 
 
 
 def test_fewer_than_two_units_a_worker_is_warned_of(stage: Any) -> None:
-    assert fleet_warning(8, 4) is None
+    assert fleet_warning(8, 4) is None and fleet_warning(1, 1) is None
     assert "5 workers share 8 units" in str(fleet_warning(8, 5))
     (warning,) = create_run(stage.state, stage.blobs, stage.request(), workers=2).warnings
     assert "2 workers share 3 units" in warning
