@@ -14,7 +14,7 @@ from docgen_core.draws import Draws
 from docgen_core.render.capture.dial import Dial
 from docgen_core.render.capture.geometry import warped
 from docgen_core.render.capture.paper import Paper, Picture, Pixels
-from docgen_core.render.capture.scan import Scanner, lain
+from docgen_core.render.capture.scan import SCALE_DPI, Scanner, lain
 from docgen_core.render.capture.sensor import blurred, noisy, shaded, specked, toned
 from docgen_core.render.capture.texture import hills, random_bytes
 
@@ -22,6 +22,8 @@ _DPI = {100: 1, 150: 5, 200: 3, 300: 1}
 _COLOUR_PER_MILLE = 800
 _COARSE = 4
 """Stains are reckoned on a grid so many times coarser than the page."""
+_BUMP_MILLIMETRES, _RIPPLE_MILLIMETRES = 27.0, 8.6
+"""From one bump of crumpled paper to the next, whatever the size of the sheet."""
 _COFFEE = (92, 150, 196)
 """What is left of blue, green and red light under the darkest of a coffee stain."""
 _TIDE = (168, 206, 226)
@@ -68,7 +70,7 @@ class WornSheet(Scanner):
     def _folded(self, seen: Pixels, paper: Paper, dial: Dial) -> Pixels:
         """Crumpled a little all over, shaded from fold to fold, and cracked along the folds."""
         width, height = paper.frame.width, paper.frame.height
-        shade = _crumple(dial, (width, height))
+        shade = _crumple(dial, paper)
         down = {"thirds": (333, 667), "half": (500,), "cross": (500,)}[self.folds]
         across = (500,) if self.folds == "cross" else ()
         for number, place in enumerate(down):
@@ -82,16 +84,23 @@ class WornSheet(Scanner):
         return shaded(seen, shade)
 
 
-def _crumple(dial: Dial, size: tuple[int, int]) -> Pixels:
+def _crumple(dial: Dial, paper: Paper) -> Pixels:
     """Light from the upper left on a surface that is not quite flat."""
+    size = (paper.frame.width, paper.frame.height)
     small = (size[0] // _COARSE, size[1] // _COARSE)
-    bumps = cv2.addWeighted(
-        hills(dial.draws, "bumps", (11, 8), small), 0.6, hills(dial.draws, "ripples", (34, 25), small), 0.4, 0
-    ).astype(np.int16)
+
+    def bent(name: str, millimetres: float) -> Pixels:
+        cells = [max(round(side / (millimetres * paper.millimetre)), 2) for side in size]
+        return hills(dial.draws, name, (cells[1], cells[0]), small)
+
+    bumps = cv2.addWeighted(bent("bumps", _BUMP_MILLIMETRES), 0.6, bent("ripples", _RIPPLE_MILLIMETRES), 0.4, 0).astype(
+        np.int16
+    )
     slope = np.zeros_like(bumps)
     slope[1:, 1:] = bumps[1:, 1:] - bumps[:-1, :-1]
-    depth = dial.amount("crumple", 1, 5)
-    shade = np.clip(244 + slope * depth, 150, 255).astype(np.uint8)
+    # From one pixel to the next a surface rises less where there are more of them.
+    depth = dial.amount("crumple", 1, 5) * paper.dpi[0]
+    shade = np.clip(244 + slope.astype(np.int32) * depth // SCALE_DPI, 150, 255).astype(np.uint8)
     return np.asarray(cv2.resize(blurred(shade, 1.2), size, interpolation=cv2.INTER_LINEAR), dtype=np.uint8)
 
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -62,33 +58,6 @@ def _images(data: bytes) -> list[tuple[str, int, int, bytes]]:
             assert image.Filter == "/DCTDecode"
             found.append((str(image.ColorSpace), int(image.Width), int(image.Height), image.read_raw_bytes()))
         return found
-
-
-_SCAN_ELSEWHERE = """
-import hashlib, sys
-from pathlib import Path
-from docgen_core.draws import Draws
-from docgen_core.render.boxes import Rendered
-from docgen_core.render.capture import capture
-sizes = tuple(tuple(map(float, pair.split("x"))) for pair in sys.argv[2:])
-paper = Rendered(Path(sys.argv[1]).read_bytes(), len(sizes), sizes, ())
-for seed in range(3):
-    (file,) = capture(paper, "light_scan", Draws("scan", seed), document_id="d-1").files
-    print(hashlib.sha256(file.data).hexdigest())
-"""
-
-
-def test_a_processor_with_fewer_instructions_scans_the_same_bytes(invoice: Rendered, tmp_path: Path) -> None:
-    file = tmp_path / "paper.pdf"
-    file.write_bytes(invoice.pdf)
-    command = [sys.executable, "-c", _SCAN_ELSEWHERE, str(file), *(f"{w}x{h}" for w, h in invoice.page_sizes)]
-
-    def scans(**processor: str) -> str:
-        return subprocess.run(
-            command, env={**os.environ, **processor}, check=True, capture_output=True, text=True
-        ).stdout
-
-    assert scans() == scans(OPENCV_CPU_DISABLE="AVX2,FMA3,AVX,FP16,AVX512F,AVX512_SKX")
 
 
 def test_clean_is_the_file_as_printed(invoice: Rendered) -> None:

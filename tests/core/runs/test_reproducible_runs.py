@@ -1,4 +1,8 @@
-"""The same run has the same bytes: any folder, any number of workers, any time zone, any order."""
+"""The same run has the same bytes: any folder, any number of workers, any time zone, any order.
+
+In `make test` nine documents in PDF; with DOCGEN_PROVE=1 100 of each output, one after the
+other. All conditions are among them.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +13,61 @@ from typing import Any
 
 import pytest
 
+from docgen_core.render.capture import CLEAN, CONDITIONS, SUFFIXES
 from docgen_core.runs import fingerprint
 from docgen_core.runs.fleet import LocalFleet
 from docgen_core.runs.manifest import read_plan
-from docgen_core.runs.selection import Selection
+from docgen_core.runs.selection import OUTPUTS, Output, Selection
 
+DOCUMENTS, FULL_DOCUMENTS = 9, 100
+UNIT_SIZE, FULL_UNIT_SIZE = 2, 10
+PATIENCE_SECONDS = 3_600
+"""For the full figures; the smaller ones take seconds."""
+pytestmark = pytest.mark.timeout(PATIENCE_SECONDS)
 WORKER = """
 import sys, time
 from docgen_core.blobs import open_blobs
 from docgen_core.runs.drain import work_run
 from docgen_core.state import open_state
 time.tzset()
-for run in ("catalogue-v1", "r1"):
-    outcome = work_run(run, state=open_state(sys.argv[1]), blobs=open_blobs(sys.argv[2]), worker=sys.argv[3])
+for run in sys.argv[3:]:
+    outcome = work_run(run, state=open_state(sys.argv[1]), blobs=open_blobs(sys.argv[2]), worker="w")
     assert outcome.exit_code == 0, outcome
 assert not {"pandas", "duckdb", "dagster", "litellm"} & set(sys.modules), "a worker pays for none of these"
 """
 
 
-def made_by(stage: Any, workers: int, packs: Path, **environment: str) -> dict[str, str]:
-    """Digests of a catalogue and a run over its first half, made by worker processes of their own."""
+def made_by(stage: Any, workers: int, packs: Path, outputs: tuple[Output, ...], **environment: str) -> dict[str, str]:
+    """Digests of a catalogue and of runs over its first half, made by worker processes of their own."""
     stage.plan_catalogue()
     stage.work("catalogue-v1", within={0, 1})
-    stage.plan(documents=9, pin=(0, 1), selection=Selection(conditions={"light_scan": 1, "clean": 3}))
-    command = [sys.executable, "-c", WORKER, stage.state_uri, stage.blobs.uri, "w"]
+    documents, unit_size = (DOCUMENTS, UNIT_SIZE) if len(outputs) == 1 else (FULL_DOCUMENTS, FULL_UNIT_SIZE)
+    for output in outputs:
+        conditions = dict.fromkeys((CLEAN,) if output == "html" else CONDITIONS, 1)
+        selection = Selection(conditions=conditions, output=output, words=True, labels=True)
+        stage.plan(output, documents=documents, unit_size=unit_size, pin=(0, 1), selection=selection)
+    command = [sys.executable, "-c", WORKER, stage.state_uri, stage.blobs.uri, "catalogue-v1", *outputs]
     env = {**os.environ, "PYTHONPATH": str(packs), **environment}
     with LocalFleet(command, env=env) as fleet:
         fleet.start(workers)
         assert set(fleet.wait()) == {0}
-    return dict(stage.digests(""))
+    digests = dict(stage.digests(""))
+    for output in outputs:
+        files = [key.rpartition("/")[2] for key in digests if key.startswith(f"runs/{output}/documents/")]
+        assert sum(name.endswith(".labels.json") for name in files) == documents
+        assert sum(name.endswith(SUFFIXES[output]) for name in files) == len(files) - documents >= documents
+    return digests
 
 
-def test_two_folders_two_fleets_two_time_zones_one_set_of_bytes(open_stage: Any, packs_path: Path) -> None:
-    alone = made_by(open_stage("a"), 1, packs_path, TZ="Asia/Tokyo", PYTHONHASHSEED="1", LC_ALL="C")
-    fleet = made_by(open_stage("b"), 4, packs_path, TZ="America/New_York", PYTHONHASHSEED="2", LC_ALL="C.UTF-8")
+def test_two_folders_two_fleets_two_time_zones_one_set_of_bytes(
+    open_stage: Any, packs_path: Path, full_figures: bool
+) -> None:
+    outputs: tuple[Output, ...] = OUTPUTS if full_figures else ("pdf",)
+    alone = made_by(open_stage("a"), 1, packs_path, outputs, TZ="Asia/Tokyo", PYTHONHASHSEED="1")
+    fleet = made_by(
+        open_stage("b"), 4, packs_path, outputs, TZ="America/New_York", PYTHONHASHSEED="2", LC_ALL="C.UTF-8"
+    )
     assert alone == fleet
-    assert sum(key.endswith(".pdf") for key in alone) == 9
 
 
 def test_a_longer_run_begins_with_the_shorter_ones_documents(stage: Any) -> None:
