@@ -29,6 +29,10 @@ _RAISED = dict.fromkeys(map(ord, "\u00b9\u00b2\u00b3"))
 """Of units (m\u00b2), which is no digit of the number."""
 _PLAIN = re.compile(r"\d+(?:\.\d+)?")
 _AROUND = re.compile(r"(?P<before>\D*?)(?P<body>[.,\u066b]?\d(?:.*\d)?)(?P<after>\D*)", re.DOTALL)
+_NO_CENTS = re.compile(r"(?<=\d)[.,:] ?-{1,2}(?=\D*$)")
+"""How a price without cents is written: `5,-`, `5.—`."""
+_HYPHEN = re.compile(r"(?<=[\w.])-(?=\w)")
+"""Within a word beside a number; no minus."""
 _YEAR_FIRST = re.compile(r"(\d{4})\D{1,3}(\d{1,2})\D{1,3}(\d{1,2})(?:[T ]\d.*|\D*)", re.DOTALL)
 _YEAR_LAST = re.compile(r"(\d{1,2})\D{1,2}(\d{1,2})\D{1,2}(\d{4}|\d{1,2})\D?")
 _COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})")
@@ -120,10 +124,13 @@ def _numbers(value: object, locale: str) -> Iterator[Decimal]:
         if number.is_finite():
             yield number
         return
-    found = _AROUND.fullmatch(_digits(str(value)).strip())
-    if found is None or _odd(found["before"]) or _odd(found["after"]):
+    found = _AROUND.fullmatch(_NO_CENTS.sub("", _digits(str(value)).strip()))
+    if found is None:
         return
-    negative = "-" in found["before"] + found["after"] or ("(" in found["before"] and ")" in found["after"])
+    before, after = (_HYPHEN.sub("", found[name]) for name in ("before", "after"))
+    if _odd(before) or _odd(after):
+        return
+    negative = "-" in before + after or (before.count("(") > before.count(")") and ")" in after)
     for digits in {_localised(found["body"], locale), _canonical(found["body"])} - {None}:
         yield -Decimal(str(digits)) if negative else Decimal(str(digits))
 
