@@ -274,9 +274,10 @@ def making(once: Any, beforehand: tuple[str, ...], order: tuple[str, ...]) -> tu
 
 
 def _made(desk: Desk, beforehand: Sequence[str], order: Sequence[str]) -> Finished:
-    if beforehand:
-        desk.done(*beforehand)
-    return desk.done(*order)
+    if not beforehand:
+        return desk.done(*order)
+    desk.done(*beforehand)
+    return desk.done(*order, "--workers", "2")
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from docgen_core.draws import Draws
 from docgen_core.packs.contract import Row
 from docgen_core.packs.invoice.arithmetic import Sale
 from docgen_core.packs.invoice.calendar_days import month_end, month_start, working_day, working_days
+from docgen_core.packs.invoice.catalogue import content
 from docgen_core.packs.invoice.jurisdictions import Jurisdiction
 from docgen_core.packs.invoice.pricing import (
     CREDIT,
@@ -192,7 +193,8 @@ def _listed(
     occasions = _occasions(setting, wanted, len(products), more, draws)
     a_time = max(1, -(-wanted // len(occasions))) if setting.lines is None else len(products)
     for number, occasion in enumerate(occasions):
-        for product in _pick(products, a_time, draws.under("occasion", number)):
+        here = [each for each in products if _in_season(each, setting, occasion)] or products
+        for product in _pick(here, a_time, draws.under("occasion", number)):
             if _due(product, setting, occasion):
                 yield number, occasion, product
 
@@ -284,6 +286,11 @@ def _item(product: Row, offer: Offer, setting: Setting, occasion: _Occasion, dra
         last=period.last,
     )
     return item, period
+
+
+def _in_season(product: Row, setting: Setting, occasion: _Occasion) -> bool:
+    months = content.months(setting.ways.business_type).get((product.get("niche", ""), product.get("family", "")), ())
+    return setting.jurisdiction.in_season(months, occasion.last.month)
 
 
 def _due(product: Row, setting: Setting, occasion: _Occasion) -> bool:

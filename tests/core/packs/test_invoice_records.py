@@ -14,6 +14,7 @@ from docgen_core.errors import RecordRefused
 from docgen_core.packs.contract import RunView
 from docgen_core.packs.invoice import record
 from docgen_core.packs.invoice.calendar_days import till_issue_date, working_issue_date
+from docgen_core.packs.invoice.catalogue import content
 from docgen_core.packs.invoice.jurisdictions import JURISDICTIONS
 from docgen_core.packs.invoice.layouts import LAYOUTS
 from docgen_core.packs.invoice.model import Invoice, LineKind
@@ -100,6 +101,15 @@ def test_invoices_are_written_and_delivered_on_working_days(invoices: list[Invoi
             assert f"{day:%m-%d}" not in holidays[invoice.jurisdiction]
     weekdays = Counter(invoice.issue_date.weekday() for invoice in billed)
     assert max(weekdays.values()) < 1.4 * min(weekdays.values())
+
+
+@pytest.mark.parametrize(
+    ("country", "month", "done"),
+    [("CA", 1, {"winter"}), ("CA", 9, {"lawn", "hedge"}), ("AE", 1, {"lawn", "hedge"}), ("AU", 7, {"lawn", "hedge"})],
+)
+def test_snow_is_cleared_in_winter_and_lawns_are_mown_when_they_grow(country: str, month: int, done: set[str]) -> None:
+    months = content.months("facility_services")
+    assert {family for (_, family), own in months.items() if JURISDICTIONS[country].in_season(own, month)} == done
 
 
 @pytest.mark.parametrize(("country", "weekend"), [("KW", {4, 5}), ("AE", {5, 6}), ("DE", {5, 6})])

@@ -181,6 +181,8 @@ class Family(BaseModel):
     axes: dict[str, tuple[AxisValue, ...]]
     skip: tuple[dict[str, str], ...] = ()
     tiers: Tiers | None = None
+    months: tuple[int, ...] = ()
+    """In which it is done where there are winters; empty: all year."""
 
     @property
     def combinations(self) -> int:
@@ -297,6 +299,13 @@ def types_in(language_name: str) -> tuple[BusinessType, ...]:
     folder = language(language_name).texts_of or language_name
     told = {entry.name.removesuffix(".toml") for entry in (_ROOT / "texts" / folder).iterdir()}
     return tuple(kind for name, kind in business_types().items() if name in told)
+
+
+@cache
+def months(type_name: str) -> dict[tuple[str, str], tuple[int, ...]]:
+    """The months of families that are not for all of the year, by (niche, family)."""
+    niches = business_types()[type_name].niches if type_name in business_types() else {}
+    return {(niche, each.name): each.months for niche, families in niches.items() for each in families if each.months}
 
 
 def _business_type(name: str) -> BusinessType:

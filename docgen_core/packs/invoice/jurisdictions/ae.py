@@ -19,6 +19,7 @@ class Emirates(ValueAddedTax):
     rates = {"standard": ("S", Decimal(5)), "zero": ("Z", NOTHING)}
     tax_names = {"en": "VAT"}
     service_abroad = "G"
+    winters = False
     holidays = frozenset(((1, 1), (12, 2), (12, 3)))
     closed = frozenset(((12, 2),))
     net_days = {30: 50, 60: 18, 15: 10, 90: 4, 0: 12}

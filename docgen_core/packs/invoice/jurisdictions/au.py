@@ -22,6 +22,7 @@ class Australia(ValueAddedTax):
     rates = {"standard": ("S", Decimal(10)), "zero": ("Z", NOTHING)}
     tax_names = {"en": "GST"}
     service_abroad = "G"
+    winters = False
     holidays = frozenset(((1, 1), (1, 26), (4, 25), (12, 25), (12, 26)))
     closed = frozenset(((4, 25), (12, 25)))
     net_days = {30: 40, 14: 30, 7: 18, 21: 6, 0: 6}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -35,6 +35,7 @@ Account = tuple[tuple[str, str, str], ...]
 
 _CASH_PER_MILLE = 300
 """Receipts that are paid in cash."""
+_MIDSUMMER = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class Jurisdiction(ABC):
     """By business type, the tax that buyers in the country keep back: as printed, and per cent of the net total."""
     withheld_forms: ClassVar[frozenset[str]] = frozenset()
     """Legal forms of those it is kept back from; where none is named, of all."""
+    winters: ClassVar[bool] = True
+    """Whether snow falls, and nothing grows then."""
     deposits: ClassVar[tuple[Decimal, Decimal] | None] = None
     """Usual deposits on a case of bottles or cans and on one of them, where there are any."""
     tip_percents: ClassVar[tuple[int, ...]] = ()
@@ -164,6 +167,12 @@ class Jurisdiction(ABC):
         if self.european and buyer.european:
             return self.untaxed("K" if goods else "AE")
         return self.untaxed("G" if goods else self.service_abroad)
+
+    def in_season(self, months: Collection[int], month: int) -> bool:
+        """Whether what is done in some months only, where there are winters, is done here in this one."""
+        if not months:
+            return True
+        return month in months if self.winters else _MIDSUMMER in months
 
     def deposit(self, place: Place, *, case: bool) -> Decimal | None:
         """What buyers at the place pay for a case of drinks, or for one bottle or can, until they bring it back."""

@@ -60,6 +60,7 @@ class India(ValueAddedTax):
     tax_names = {"en": "GST"}
     exemptions = {"en-IN": "Exempt from GST (Notification No. 2/2017 and 12/2017 Central Tax (Rate))."}
     service_abroad = "G"
+    winters = False
     holidays = frozenset(((1, 26), (5, 1), (8, 15), (10, 2), (12, 25)))
     closed = frozenset(((1, 26), (8, 15)))
     net_days = {30: 48, 15: 18, 45: 14, 60: 6, 7: 6, 0: 8}

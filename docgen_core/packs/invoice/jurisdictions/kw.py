@@ -23,6 +23,7 @@ class Kuwait(ValueAddedTax):
     rates = {"none": ("O", NOTHING)}
     tax_names = {"en": "Tax"}
     roundings = {RoundingPolicy.PER_BUCKET: 1}
+    winters = False
     holidays = frozenset(((1, 1), (2, 25), (2, 26)))
     weekend = FRIDAY_SATURDAY
     closed = frozenset(((2, 25),))

@@ -39,6 +39,7 @@ class Mexico(ValueAddedTax):
         "courier_logistics": ("Retención IVA", Decimal(4)),
     }
     tip_percents = (10, 15)
+    winters = False
     holidays = frozenset(((1, 1), (5, 1), (9, 16), (12, 25)))
     closed = frozenset(((1, 1), (12, 25)))
     net_days = {30: 44, 15: 18, 8: 6, 60: 8, 0: 24}

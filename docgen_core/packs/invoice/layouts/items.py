@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from docgen_core.packs.invoice.layouts.sheet import MINUS, NOTHING, Cells, Sheet
+from docgen_core.packs.invoice.model import LineKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,7 @@ class ItemTable:
         """`code` draws what is printed of a line's article as a bar code."""
         self._sheet, self._code = sheet, code
         self.lines = sheet.lines
-        together = min(MOST_TOGETHER, -(-len(self.lines) // LINES_APART))
-        self.first, self.last = self.lines[:-together], self.lines[-together:]
+        self.first, self.last = _parted(self.lines)
         """Lines that may end any page, and those that stay with what follows the table."""
         layout = sheet.invoice.layout
         order = sheet.habits.choice("column_order", _ORDERS[layout])
@@ -177,6 +177,14 @@ class ItemTable:
         if not self._shown & _DISCOUNTS and line.given("discount_amount"):
             parts.append(Markup("{} ").format(words["discount"]) + _discount(line))
         return Markup(" · ").join(parts)
+
+
+def _parted(lines: list[Cells]) -> tuple[list[Cells], list[Cells]]:
+    """All but the last few lines, and those; a band is not parted from the price that it belongs to."""
+    at = len(lines) - min(MOST_TOGETHER, -(-len(lines) // LINES_APART))
+    while lines[at]["kind"] == LineKind.TIER_BAND:
+        at -= 1
+    return lines[:at], lines[at:]
 
 
 def _quantity(line: Cells) -> Markup:
