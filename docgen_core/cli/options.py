@@ -97,7 +97,8 @@ def _many(flag: str, help_: str, metavar: str = "NAME") -> Any:
 
 
 def _one(flag: str, metavar: str, help_: str) -> Any:
-    return Annotated[str | None, typer.Option(flag, metavar=metavar, help=help_, show_default=False)]
+    """A flag of one value; a list, so that a second one is seen, and refused by `_once`."""
+    return _many(flag, help_, metavar)
 
 
 def _said(flag: str, help_: str) -> Any:
@@ -127,15 +128,11 @@ _SELECTING: dict[str, Any] = {
 }
 """The flags that choose documents, by the name of their wish."""
 
-_SelectionFile = Annotated[
-    str | None,
-    typer.Option(
-        "--selection",
-        metavar="FILE",
-        help="The same wishes as a YAML file, by the names of these flags; a flag wins over the file.",
-        show_default=False,
-    ),
-]
+_SelectionFile = _one(
+    "--selection", "FILE", "The same wishes as a YAML file, by the names of these flags; a flag wins over the file."
+)
+_OF_ONE = frozenset(("companies", "wear", "output", "issued", "line-items", "credit-notes"))
+"""Wishes that a command may be told once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +157,8 @@ def selecting(command: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(command)
     def chosen(**given: Any) -> int:
         flags = {wish: given.pop(name) for name, (wish, _) in options.items()}
-        wishes = Wishes(flags, given.pop("selection"))
+        told = {wish: _once(wish, value) if wish in _OF_ONE else value for wish, value in flags.items()}
+        wishes = Wishes(told, _once("selection", given.pop("selection")))
         return command(**given, wishes=wishes)
 
     added = [
@@ -179,6 +177,13 @@ def selecting(command: Callable[..., int]) -> Callable[..., int]:
     chosen.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     chosen.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return chosen
+
+
+def _once(flag: str, values: _Names) -> str | None:
+    """The flag's one value. Raises `UsageError` for two that differ."""
+    if values and len(set(values)) > 1:
+        raise UsageError(f"--{flag} is given twice, as {values[0]!r} and {values[-1]!r}; give it once")
+    return values[0] if values else None
 
 
 _SWITCHES = frozenset(("labels", "words", "anachronism"))

@@ -259,6 +259,8 @@ class _Reader:
         """The cells, each of a column of the table; keys of the golden set are passed over."""
         kept = {name: value for name, value in cells.items() if name not in _KEYS}
         for name in kept:
+            if not name.strip():
+                raise ValueError("a column has no name; name it, or leave it out (pandas: index=False)")
             if name not in self._fields.tables[table]:
                 raise ValueError(f"no column {name!r} in {table!r}{_meant(name, self._fields.tables[table])}")
         return kept

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from docgen_core.errors import UsageError
 from docgen_core.runs.selection import Selection
-from docgen_core.runs.wishes import WISHES
+from docgen_core.runs.spec import spec_digest
+from docgen_core.runs.wishes import WISHES, selection_of
 
 
 @pytest.fixture
@@ -56,6 +58,17 @@ def test_a_corpus_says_what_flags_say(corpus: Any, companies: Any) -> None:
         words=True,
         anachronism=True,
     )
+
+
+def test_flags_a_file_and_a_corpus_ask_for_the_same_in_whatever_order(
+    corpus: Any, companies: Any, tmp_path: Path
+) -> None:
+    flags = {"locale": ["ja-JP", "de-DE,ja-JP"], "condition": ["fax=2", "clean"], "companies": "0-49", "wear": "7"}
+    file = tmp_path / "wishes.yaml"
+    file.write_text("wear: 7\ncompanies: 0-49\ncondition: {clean: 1, fax: 2}\nlocale: [de-DE, ja-JP]\n")
+    told = corpus(locales=["ja-JP", "de-DE"], conditions={"fax": 2, "clean": 1}, wear=7).selection(companies)
+    written = [each.model_dump(mode="json") for each in (selection_of(flags), selection_of({}, str(file)), told)]
+    assert spec_digest(written[0]) == spec_digest(written[1]) == spec_digest(written[2])
 
 
 def test_every_wish_is_a_field_of_a_corpus(corpus: Any) -> None:

@@ -25,6 +25,7 @@ RUNS = {
     "--companies 9-1": "give FIRST-LAST with FIRST not above LAST",
     "--companies 0": "give FIRST-LAST, e.g. 0-49, or how many companies",
     "--company x": "--company 'x': give company ids",
+    "--wear 10 --wear 90": "--wear is given twice, as '10' and '90'",
     "--wear 101": "--wear '101': give a whole number from 0 (as new) to 100",
     "--output docx": "--output 'docx': there are pdf, png, jpeg, tiff, html",
     "--issued 2024-02-30": "'2024-02-30' is no day",

@@ -376,6 +376,7 @@ WRONG_FILES = {
     "table.csv": ("document_id,table,sku\nDOCUMENT,lines,1\n", "no table 'lines'; there are invoices, line_items"),
     "broken.jsonl": ('{"document_id": ', "broken.jsonl, line 1: it is no JSON"),
     "list.jsonl": ("[1]", "list.jsonl, line 1: give one JSON object a line"),
+    "index.csv": (",document_id,number\n0,DOCUMENT,1\n", "index.csv, line 2: a column has no name; name it, or leave"),
     "names.csv": ("id,number\nDOCUMENT,1\n", "names.csv: no column is called 'document_id'; there are id, number"),
     "twice.jsonl": ('{"document_id": "DOCUMENT", "number": "1", "number": "2"}', "line 1: 'number' stands there twice"),
     "half.jsonl": ('{"document_id": "DOCUMENT", "number": "\\ud800"}', "half.jsonl, line 1: it is no JSON"),
