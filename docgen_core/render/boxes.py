@@ -98,7 +98,7 @@ def finish(raw: bytes, page: Page, *, faces: Iterable[str], document_id: str, su
     Raises:
         RenderFailed: a logged value is not in the text layer inside its box, has no ink, stands over
             another, or is printed off the page; something else is marked as golden; a page is
-            blank; or a character was drawn with another face, by no glyph, or cut.
+            blank or drawn smaller than it is; or a character was drawn with another face, by no glyph, or cut.
     """
     sizes, texts, fragments = _read(raw)
     boxes = _tie(page.prints, fragments)
@@ -277,7 +277,9 @@ def _publish(
         if len(printed.pages) != len(texts):
             raise RenderFailed(f"the print has {len(printed.pages)} pages to one reader and {len(texts)} to another")
         for number, (sheet, text) in enumerate(zip(printed.pages, texts, strict=True), start=1):
-            gates.refuse_cut(number, sheet.obj["/Contents"].read_bytes(), *text)
+            content = sheet.obj["/Contents"].read_bytes()
+            gates.refuse_shrunk(number, content)
+            gates.refuse_cut(number, content, *text)
             foreign = set(_font_names(sheet.obj.get("/Resources"))) - faces
             if foreign:
                 raise RenderFailed(

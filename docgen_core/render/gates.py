@@ -39,8 +39,13 @@ _NO_GLYPH = "\x00\ufffd"
 _SHOWN = 20
 """Characters that a message quotes."""
 
+_POINTS_A_PIXEL = 0.75
+"""A pixel of CSS is a 96th of an inch."""
+_FULL_SIZE = 0.9999
+
 _NUMBER = rb"(-?\d*\.?\d+)"
 _SCALE = re.compile(rb"^" + _NUMBER + rb" 0 0 -" + _NUMBER + rb" 0 " + _NUMBER + rb" cm")
+_AREA = re.compile(rb"\nq\n" + _NUMBER + rb" 0 0 " + _NUMBER + rb" " + _NUMBER + rb" " + _NUMBER + rb" cm")
 _CLIP = re.compile(rb"\n" + rb" ".join([_NUMBER] * 4) + rb" re\nW\*? n")
 
 
@@ -104,6 +109,24 @@ def refuse_cut(number: int, content: bytes, chars: str, boxes: Floats) -> None:
     cut = ~(within | beside)
     if cut.any():
         raise RenderFailed(f"page {number}: {_quoted(chars, cut)} is cut at the margin; give the layout more room")
+
+
+def refuse_shrunk(number: int, content: bytes) -> None:
+    """Raise `RenderFailed` when the page was drawn smaller than the layout says.
+
+    A browser does so with all pages of a print when something is wider than their area; what is placed
+    by the sheet's height then stands over what flows.
+    """
+    scale, clip = _SCALE.match(content), _CLIP.search(content)
+    if scale is None or clip is None:
+        return
+    area = next((each for each in _AREA.finditer(content, clip.end()) if each[3] == clip[1]), None)
+    size = 1.0 if area is None else float(scale[1]) * float(area[1]) / _POINTS_A_PIXEL
+    if size < _FULL_SIZE:
+        raise RenderFailed(
+            f"page {number} is drawn at {size:.1%} of its size, because something is wider than the page; "
+            "let the layout wrap it"
+        )
 
 
 def inked(picture: Picture, height_points: float, boxes: Floats) -> npt.NDArray[np.bool_]:
