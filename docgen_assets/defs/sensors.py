@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 
 from docgen_assets.defs.common import ROOT, TABLES
 from docgen_assets.defs.jobs import export_catalogue, export_ranges, export_run, remove_run, resume_run
+from docgen_assets.failures import MAX_RETRIES
 from docgen_assets.markers import Sweep
 from docgen_assets.partitions import CompanyRange, named_range
 from docgen_assets.ration import RationedBlobs, RationUsedUp
@@ -47,7 +48,7 @@ WATCHED_RUNS = 20
 _PAST_EXPORTS = 100
 """Earlier materialisations of a table that are searched for a root."""
 
-_RETRIED = {"dagster/max_retries": "5"}
+_RETRIED = {MAX_RETRIES: "5"}
 """An export may meet a sink that somebody has open: the daemon launches it again."""
 
 _IN_PROGRESS = [

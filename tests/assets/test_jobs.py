@@ -119,8 +119,11 @@ def test_exporting_one_run_puts_its_counts_in_the_metadata(made: Location):
     ],
 )
 def test_an_unknown_run_is_refused_by_name_in_one_line(made: Location, job: str, op: str, run_id: str):
-    refused = made.refusal(made.run(job, ops=on(run_id, op)))
+    ended = made.run(job, ops=on(run_id, op))
+    refused = made.refusal(ended)
     assert run_id in refused and "\n" not in refused
+    launched = made.instance.get_run_by_id(ended.run_id)
+    assert launched and launched.tags["dagster/max_retries"] == "0", "the daemon would launch it again"
 
 
 def test_collecting_says_what_would_go_and_then_what_went_and_why(damageable: Location):
