@@ -4,10 +4,9 @@ CPU is user and system time of this process and every process below it, those th
 All print the same pages with the same browser; docgen's time includes the gates, reading the boxes and
 publishing the file, and for the invoice pack's own documents drawing the record and setting the page
 too. The others' is that of the finished HTML alone:
-- "new page": a new context and page, its HTML, `page.pdf`;
-- "bare": the HTML, with the faces it needs, set into a page that is there, and `Page.printToPDF`;
-- "swap": body and style set into a page that has the faces already, and `Page.printToPDF`: the least that
-  a print can cost in this way. Nothing is promised against it.
+- "new page": a new context and page, its HTML with the faces it needs, `page.pdf`;
+- "bare": body and style set into a page that has the faces already, and `Page.printToPDF`: the least
+  that a print costs which nothing is done about.
 Beside them: where this process's own milliseconds go. What a capture costs is in bench/capture.py.
 
     python bench/render.py [--documents N] [--check] [--long]
@@ -52,6 +51,7 @@ Make = Callable[[], Page]
 PROMISED_RATIO = 4.0
 """Of a new page per document over docgen."""
 PROMISED_OVER_BARE = 1.2
+"""Of docgen over a bare print."""
 PROMISED_KIND = "invoices"
 """The invoice pack's documents as a run mixes them; the others show what decides a ratio."""
 WARM_UP = 4
@@ -178,7 +178,9 @@ _SWAP = """([lang, style, body]) => {
   document.getElementById('own').textContent = style;
   document.body.innerHTML = body;
 }"""
-_PRINT = {"preferCSSPageSize": True, "printBackground": True}
+
+_BARE_OPTIONS = {"preferCSSPageSize": True, "printBackground": True, "generateTaggedPDF": False}
+"""Untagged as docgen's documents are: a tagged one costs a fifth more."""
 
 
 class Finished(NamedTuple):
@@ -191,7 +193,7 @@ class Finished(NamedTuple):
 
 @contextmanager
 def other_ways(executable: Path) -> Iterator[dict[str, Callable[[Finished], None]]]:
-    """A new context and page per document; and nothing but setting a page, as a whole or in part, and its print."""
+    """A new context and page per document; and nothing but swapping what a page shows, and its print."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable)
 
@@ -202,20 +204,16 @@ def other_ways(executable: Path) -> Iterator[dict[str, Callable[[Finished], None
             tab.pdf(prefer_css_page_size=True, print_background=True)
             context.close()
 
-        bare_tab, swap_tab = browser.new_page(), browser.new_page()
-        bare_session, swap_session = (tab.context.new_cdp_session(tab) for tab in (bare_tab, swap_tab))
-        swap_tab.set_content(f"<!doctype html><style>{FACES.css(FACES.families)}</style><style id=own></style>")
+        live = browser.new_page()
+        live.set_content(f"<!doctype html><style>{FACES.css(FACES.families)}</style><style id=own></style>")
+        session = live.context.new_cdp_session(live)
 
         def bare(document: Finished) -> None:
-            bare_tab.set_content(document.html)
-            bare_session.send("Page.printToPDF", _PRINT)
-
-        def swap(document: Finished) -> None:
             page = document.page
-            swap_tab.evaluate(_SWAP, [page.lang, page.style, page.body])
-            swap_session.send("Page.printToPDF", _PRINT)
+            live.evaluate(_SWAP, [page.lang, page.style, page.body])
+            session.send("Page.printToPDF", _BARE_OPTIONS)
 
-        yield {"new page": new_page, "bare": bare, "swap": swap}
+        yield {"new page": new_page, "bare": bare}
         browser.close()
 
 
@@ -238,11 +236,10 @@ def compared(makes: Sequence[Make], executable: Path) -> tuple[dict[str, float],
     finished = [Finished(page, standing_alone(page)) for page in (make() for make in makes)]
     with other_ways(executable) as ways, docgen_way() as docgen:
         for document in finished[:WARM_UP]:
-            for name in ("new page", "bare"):
-                ways[name](document)
+            ways["new page"](document)
         for make, document in zip(makes, finished, strict=True):  # a face is loaded once in a browser's life
             docgen(make)
-            ways["swap"](document)
+            ways["bare"](document)
         for start in range(0, len(makes), TURN):
             turn = slice(start, start + TURN)
             for name, way in ways.items():
@@ -311,7 +308,7 @@ def main() -> int:
     executable = find_chromium()
     print(f"{chromium_version(executable)}, {options.documents} documents of each kind, CPU ms per document\n")
     print(
-        f"{'kind':14} {'new page':>9} {'bare':>7} {'swap':>7} {'docgen':>8} {'new/us':>7} {'us/bare':>8} {'us/swap':>8}"
+        f"{'kind':14} {'new page':>9} {'bare':>7} {'docgen':>8} {'new/us':>7} {'us/bare':>8}"
         f" {'of docgen:':>12} {'browser':>8} {'driver':>7} {'own':>6}"
     )
     ratios: dict[str, tuple[float, float]] = {}
@@ -319,12 +316,11 @@ def main() -> int:
     for kind, makes in (kinds | invoices(options.documents)).items():
         others, parts = compared(makes, executable)
         ours = parts.total()
-        new_page, bare, swap = others["new page"], others["bare"], others["swap"]
-        ratios[kind] = new_page / ours, ours / bare
+        ratios[kind] = others["new page"] / ours, ours / others["bare"]
+        shown = f"{parts['browser']:8.1f} {parts['driver']:7.1f} {parts['own']:6.1f}"
+        both = f"{ratios[kind][0]:7.2f} {ratios[kind][1]:8.2f}"
         print(
-            f"{kind:14} {new_page:9.1f} {bare:7.1f} {swap:7.1f} {ours:8.1f} {new_page / ours:7.2f} {ours / bare:8.2f}"
-            f" {ours / swap:8.2f} {'':12} {parts['browser']:8.1f} {parts['driver']:7.1f} {parts['own']:6.1f}",
-            flush=True,
+            f"{kind:14} {others['new page']:9.1f} {others['bare']:7.1f} {ours:8.1f} {both} {'':12} {shown}", flush=True
         )
     heavy = [sample_page("heavy", index) for index in range(options.documents)]
     print("\nThis process's own share, heavy, ms per document")
