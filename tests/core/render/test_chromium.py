@@ -21,6 +21,7 @@ import pytest
 
 from docgen_core.errors import BrowserMissing, RenderFailed, UsageError
 from docgen_core.render import chromium
+from docgen_core.render.browser import BrowserGone
 from docgen_core.render.chromium import Renderer, chromium_version, find_chromium
 
 LIVED_DOCUMENTS = 150
@@ -119,6 +120,23 @@ def test_a_program_that_is_no_browser_fails_in_one_line(tmp_path: Path, paper: A
         renderer.render(paper.page("<p>x</p>"), document_id="d", subject="s")
     assert isinstance(failed.value, RenderFailed) and not isinstance(failed.value, UsageError)
     assert "\n" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("() => { throw new Error('no such face\\nat line 1') }", "Error: no such face$"),
+        ("() => Promise.reject(new TypeError('late'))", "TypeError: late$"),
+    ],
+)
+def test_a_call_that_the_page_refuses_fails_in_one_line(
+    draw: Callable, paper: Any, renderer: Renderer, function: str, said: str
+) -> None:
+    draw(paper.page("<p>x</p>"))
+    assert renderer._live is not None
+    with pytest.raises(BrowserGone, match=said):
+        renderer._live.page.evaluate(function, None, seconds=chromium.PRINT_SECONDS)
+    assert draw(paper.page("<p>x</p>")).pages == 1
 
 
 @pytest.fixture
