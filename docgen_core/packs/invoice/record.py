@@ -7,6 +7,7 @@ how a document is paid (conditions.py), and which tax lies on it (taxation.py).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -54,7 +55,7 @@ _CREDITED_AFTER_DAYS = (4, 60)
 TILL_LINES = 20
 """A till lists a product once, and a shop of the catalogue has not many more."""
 _SENDERS_TRIED = 30
-"""Companies that are drawn at most, until one can bear a tax that is asked for."""
+"""Companies drawn at most, until one has what is asked for."""
 
 _DIGITAL_TRADES = frozenset(("software_saas",))
 _DIGITAL_SINCE = 2012
@@ -148,12 +149,13 @@ def _looks(company: Company, layouts: tuple[str, ...], fewest_lines: int) -> Map
 
 def build(run: RunView, index: int) -> Invoice:
     """Document `index` of the run. Raises `RecordRefused` when it does not reconcile."""
-    draws = run.draws(index)
+    draws, asked = run.draws(index), run.selection.line_items
     for company in _senders(run, draws):
-        looks = _charging(run, company)
-        kind = _kind(looks, draws)
+        looks = _looks(company, run.selection.layouts, asked[0] if asked else 0)
+        serving = {kind: names for kind, names in looks.items() if _can_serve(run, company, kind)}
+        kind = _kind(serving or looks, draws)
         draft = _Draft(run, index, company, kind, _identity(company, kind, looks[kind]))
-        if draft.bears_what_is_asked:
+        if serving and draft.bears_what_is_asked:
             break
     invoice = draft.invoice(draws.weighted("condition", draft.company.conditions(run.selection)))
     reconcile(invoice)
@@ -161,30 +163,26 @@ def build(run: RunView, index: int) -> Invoice:
 
 
 def _senders(run: RunView, draws: Draws) -> Iterator[Company]:
-    """The company; and those that are drawn in its place while one can bear no tax that is asked for.
+    """The company; and those that are drawn in its place while one has not what is asked for.
 
-    That depends on its products and on its buyer's town, and its line of business is all that is
-    known when a run is planned.
+    Its products and its buyer's town decide that; only its line of business is known when a run is planned.
     """
     for attempt in range(_SENDERS_TRIED):
         chosen = draws.under("another company", attempt) if attempt else draws
         yield Company.of(run.catalogue.company(chosen.choice("company", run.companies)))
 
 
-def _charging(run: RunView, company: Company) -> Mapping[str, tuple[str, ...]]:
-    """By kind of document the layouts that it may have: of kinds that can bear a tax that is asked for, if any can."""
-    asked = run.selection.line_items
-    looks = _looks(company, run.selection.layouts, asked[0] if asked else 0)
-    return {kind: names for kind, names in looks.items() if _can_charge(run, company, kind)} or looks
-
-
-def _can_charge(run: RunView, company: Company, kind: str) -> bool:
-    """Whether such a document of the company can bear a tax that is asked for."""
-    wanted = {category for category, weight in run.selection.tax_mix.items() if weight}
-    if not wanted:
+def _can_serve(run: RunView, company: Company, kind: str) -> bool:
+    """Whether such a document of the company can bear a tax, and a till has the products, that are asked for."""
+    wanted, lines = {name for name, weight in run.selection.tax_mix.items() if weight}, run.selection.line_items
+    if not (wanted or lines):
         return True
     products = run.catalogue.rows("products", company.company_id)
-    return bool(wanted & categories(company.jurisdiction, products, billed=kind == INVOICE).keys())
+    if wanted and not wanted & categories(company.jurisdiction, products, billed=kind == INVOICE).keys():
+        return False
+    fewest = lines[0] if lines and kind == RECEIPT else 0
+    listed = Counter(product["tax_category"] if wanted else "" for product in products)
+    return all(count >= fewest for name, count in listed.items() if not wanted or name in wanted)
 
 
 def _kind(looks: Mapping[str, tuple[str, ...]], draws: Draws) -> str:

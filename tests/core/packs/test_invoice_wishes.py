@@ -117,6 +117,8 @@ def test_every_document_bears_a_tax_that_was_asked_for(documents: Documents, cat
 def test_a_till_bears_the_taxes_of_what_it_sells(documents: Documents) -> None:
     made = documents(12, tax_mix={"Z": 1}, layouts=("receipt",))
     assert {tax.category for invoice in made for tax in invoice.tax_lines} == {"Z"}
+    many = documents(12, tax_mix={"AA": 1}, line_items=(15, 20))
+    assert all(15 <= len(invoice.lines) <= 20 for invoice in many)
     with pytest.raises(SelectionRefused, match="fit layout receipt and not tax category G, since they can charge"):
         documents(1, tax_mix={"G": 1}, layouts=("receipt",))
 
