@@ -241,6 +241,7 @@ def has_something_of_everything(invoices: Sequence[Any], every: set[str], clean:
         and {invoice.rounding_policy for invoice in discounted} == set(RoundingPolicy)
         and any(len(invoice.tax_lines) > 1 for invoice in discounted)
         and any(invoice.totals.prepaid for invoice in invoices)
+        and any(invoice.instalments for invoice in invoices)
         and any(line.kind is LineKind.TIER_BAND for invoice in invoices for line in invoice.lines)
     )
 

@@ -40,8 +40,8 @@ NEAR_POINTS, FAR_POINTS = 2.5, 6.0
 """A box is isolated when nothing is printed between so far and so far outside of it: what is nearer is its own ink."""
 SLACK_POINTS = 0.5
 """So far a smoothed or slanted edge may reach over its box."""
-INSIDE = 0.98
-"""Part of an isolated box's ink that is inside."""
+INSIDE, STRAY_PIXELS = 0.98, 2
+"""Part of an isolated box's ink that is inside, but for a grain of dust."""
 ACROSS_POINTS, DOWN_POINTS = 1.0, 1.5
 """So far the middle of the ink is from the middle of the box, as the median of a document's texts."""
 FEW = 5
@@ -193,6 +193,8 @@ class Ink:
 
     inside: float
     """Part of it that is inside the box."""
+    outside: int
+    """Pixels of it that are not."""
     across: float
     down: float
     """From the middle of the box to the middle of the ink, in points."""
@@ -213,7 +215,8 @@ def isolated_ink(sheet: Sheet, box: Box) -> Ink | None:
         (found.min() + found.max() + 1 - side) / 2 / POINT
         for found, side in ((columns, own.shape[1]), (rows, own.shape[0]))
     )
-    return Ink(float(own[inner(own, FAR_POINTS - SLACK_POINTS)].sum() / own.sum()), across, down)
+    inside = int(own[inner(own, FAR_POINTS - SLACK_POINTS)].sum())
+    return Ink(inside / int(own.sum()), int(own.sum()) - inside, across, down)
 
 
 def inner(pixels: npt.NDArray[Any], margin: float) -> tuple[slice, slice]:
@@ -284,7 +287,11 @@ def complaints(document: Document, pages: list[Sheet], across: float = 0.0, up: 
     inks = list({box.text: ink for box, ink in found if ink is not None}.values())
     if len(inks) < FEW:
         return None
-    wrong = [f"{document.id} {box}: {ink}" for box, ink in found if ink is not None and ink.inside < INSIDE]
+    wrong = [
+        f"{document.id} {box}: {ink}"
+        for box, ink in found
+        if ink is not None and ink.inside < INSIDE and ink.outside > STRAY_PIXELS
+    ]
     beside = float(np.median([ink.across for ink in inks])), float(np.median([ink.down for ink in inks]))
     if abs(beside[0]) > ACROSS_POINTS or abs(beside[1]) > DOWN_POINTS:
         wrong.append(f"{document.id}: the ink is {beside} points from the middles of its boxes")
