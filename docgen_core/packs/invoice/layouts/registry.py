@@ -17,24 +17,24 @@ RECEIPT = "receipt"
 
 @dataclass(frozen=True, slots=True)
 class LayoutInfo:
-    """What a layout can carry. An empty set of constraints means any."""
+    """What a layout can carry; unless it says otherwise, invoices of anybody on paper of either size."""
 
     name: str
-    papers: tuple[str, ...]
-    kinds: tuple[str, ...]
-    """Document kinds: `invoice`, `receipt`."""
-    languages: tuple[str, ...]
-    """Languages (`de`) in whose countries such a document is usual; empty: everywhere."""
-    billing_models: tuple[str, ...]
-    """Billing models whose lines it has room for; empty: every model."""
-    business_types: tuple[str, ...]
-    """Business types that send such documents; empty: every type."""
     most_lines: int
     """Lines up to which it stays readable; a document with more wants another layout."""
     table_styles: tuple[str, ...]
     """Values of `Identity.table_style` that it knows."""
     reading_order: str
     """What an eye meets, in order."""
+    papers: tuple[str, ...] = (A4, LETTER)
+    kinds: tuple[str, ...] = ("invoice",)
+    """Document kinds: `invoice`, `receipt`."""
+    languages: tuple[str, ...] = ()
+    """Languages (`de`) in whose countries such a document is usual; empty: everywhere."""
+    billing_models: tuple[str, ...] = ()
+    """Billing models whose lines it has room for; empty: every model."""
+    business_types: tuple[str, ...] = ()
+    """Business types that send such documents; empty: every type."""
     niches: tuple[str, ...] = ()
     """Niches of those business types that send them; empty: every niche."""
     weight: int = 1
@@ -44,11 +44,6 @@ class LayoutInfo:
     """Whether it leaves white paper for one."""
     itemises_calls: bool = False
     """Whether it lists a month's calls one by one."""
-
-    @property
-    def many_pages(self) -> bool:
-        """Whether it is made to run over many pages."""
-        return self.most_lines > MANY_PAGES_LINES
 
     def written_in(self, language: str) -> bool:
         """Whether such documents are usual in the language's country."""
@@ -68,41 +63,6 @@ class LayoutInfo:
         )
 
 
-def _pages(
-    name: str,
-    most_lines: int,
-    table_styles: tuple[str, ...],
-    reading_order: str,
-    *,
-    languages: tuple[str, ...] = (),
-    billing_models: tuple[str, ...] = (),
-    business_types: tuple[str, ...] = (),
-    niches: tuple[str, ...] = (),
-    weight: int = 1,
-    landscape: bool = False,
-    itemises_calls: bool = False,
-    watermarks: bool = False,
-) -> LayoutInfo:
-    """A layout of invoices on paper of either size."""
-    return LayoutInfo(
-        name=name,
-        papers=(A4, LETTER),
-        kinds=("invoice",),
-        languages=languages,
-        billing_models=billing_models,
-        business_types=business_types,
-        most_lines=most_lines,
-        table_styles=table_styles,
-        reading_order=reading_order,
-        niches=niches,
-        weight=weight,
-        landscape=landscape,
-        itemises_calls=itemises_calls,
-        watermarks=watermarks,
-    )
-
-
-MANY_PAGES_LINES = 200
 _ITS_OWN_TRADE = 6
 """Weight of a layout that a trade has for itself."""
 _PAD_LINES = 9
@@ -121,78 +81,58 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
         info.name: info
         for info in (
             LayoutInfo(
-                name="letter",
-                papers=(A4, LETTER),
-                kinds=("invoice",),
-                languages=(),
-                billing_models=(),
-                business_types=(),
-                most_lines=60,
-                table_styles=_STYLES,
-                reading_order="logo, buyer in the window, facts at the right, table, totals lower right, footer",
+                "letter",
+                60,
+                _STYLES,
+                "logo, buyer in the window, facts at the right, table, totals lower right, footer",
                 watermarks=True,
             ),
             LayoutInfo(
-                name="ledger",
-                papers=(A4, LETTER),
-                kinds=("invoice",),
-                languages=(),
-                billing_models=(),
-                business_types=(),
-                most_lines=2_000,
-                table_styles=("ruled", "striped", "plain"),
-                reading_order="title, parties, a strip of facts, dense table over pages, a strip of totals, payment",
+                "ledger",
+                2_000,
+                ("ruled", "striped", "plain"),
+                "title, parties, a strip of facts, dense table over pages, a strip of totals, payment",
             ),
             LayoutInfo(
-                name="sidebar",
-                papers=(A4, LETTER),
-                kinds=("invoice",),
-                languages=(),
-                billing_models=(),
-                business_types=(),
-                most_lines=40,
-                table_styles=("ruled", "striped", "plain"),
-                reading_order="amount due upper left, totals and payment below it, then buyer and items at the right",
+                "sidebar",
+                40,
+                ("ruled", "striped", "plain"),
+                "amount due upper left, totals and payment below it, then buyer and items at the right",
             ),
             LayoutInfo(
-                name="boxed",
-                papers=(A4, LETTER),
-                kinds=("invoice",),
-                languages=(),
-                billing_models=(),
-                business_types=(),
-                most_lines=60,
-                table_styles=("boxed",),
-                reading_order="centred title, buyer left, seller with seal right, amount in a box, ruled form, totals",
+                "boxed",
+                60,
+                ("boxed",),
+                "centred title, buyer left, seller with seal right, amount in a box, ruled form, totals",
             ),
-            _pages(
+            LayoutInfo(
                 "banner",
                 40,
                 ("ruled", "striped", "plain"),
                 "band with seller and title, buyer with facts and amount due, items, totals left, payment right",
                 watermarks=True,
             ),
-            _pages(
+            LayoutInfo(
                 "bleed",
                 40,
                 ("ruled", "striped", "plain"),
                 "amount due upper left and title upper right, items, totals in a centred block, parties last",
             ),
-            _pages(
+            LayoutInfo(
                 "minimal",
                 25,
                 ("ruled", "plain"),
                 "name and title, facts and buyer beside their labels, items in two columns, totals at the left",
                 watermarks=True,
             ),
-            _pages(
+            LayoutInfo(
                 "statement",
                 250,
                 ("ruled", "striped", "plain"),
                 "seller left, title and totals in a box at the right, a bar of facts, items, a slip to pay with last",
                 watermarks=True,
             ),
-            _pages(
+            LayoutInfo(
                 "utility",
                 40,
                 ("ruled", "striped"),
@@ -201,7 +141,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 niches=("electricity", "gas_heat", "water_waste"),
                 weight=_ITS_OWN_TRADE,
             ),
-            _pages(
+            LayoutInfo(
                 "telecom",
                 2_000,
                 ("ruled", "striped"),
@@ -212,7 +152,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 weight=_ITS_OWN_TRADE,
                 itemises_calls=True,
             ),
-            _pages(
+            LayoutInfo(
                 "progress",
                 30,
                 ("boxed", "ruled"),
@@ -221,7 +161,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 weight=_ITS_OWN_TRADE,
                 landscape=True,
             ),
-            _pages(
+            LayoutInfo(
                 "medical",
                 40,
                 ("ruled", "striped"),
@@ -230,7 +170,7 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 weight=_ITS_OWN_TRADE,
                 watermarks=True,
             ),
-            _pages(
+            LayoutInfo(
                 "pad",
                 _PAD_LINES,
                 ("ruled",),
@@ -240,15 +180,14 @@ LAYOUTS: Mapping[str, LayoutInfo] = MappingProxyType(
                 business_types=_HAND_TRADES,
             ),
             LayoutInfo(
-                name="receipt",
+                "receipt",
+                80,
+                ("plain",),
+                "seller centred, items with quantity × price, total, tax table, number and date last",
                 papers=(RECEIPT,),
                 kinds=("receipt",),
                 languages=("en", "ja"),  # prices are printed net; German ones to consumers must be gross (§ 3 PAngV)
                 billing_models=("flat", "per_unit"),
-                business_types=(),
-                most_lines=80,
-                table_styles=("plain",),
-                reading_order="seller centred, items with quantity × price, total, tax table, number and date last",
             ),
         )
     }
