@@ -15,7 +15,7 @@ from docgen_core.render.capture.dial import Dial
 from docgen_core.render.capture.geometry import warped
 from docgen_core.render.capture.paper import Paper, Picture, Pixels
 from docgen_core.render.capture.scan import SCALE_DPI, Scanner, lain
-from docgen_core.render.capture.sensor import blurred, noisy, shaded, specked, toned
+from docgen_core.render.capture.sensor import blurred, noisy, off_white, shaded, specked, toned
 from docgen_core.render.capture.texture import hills, random_bytes
 
 _DPI = {100: 1, 150: 5, 200: 3, 300: 1}
@@ -49,7 +49,7 @@ class WornSheet(Scanner):
             dpi=(dpi, dpi),
             colour=colour,
             ink=dial.amount("ink", 22, 66),
-            paper=(white - yellowed, white - yellowed // 3, white) if colour else (white,),
+            paper=off_white(white, yellowed, colour=colour),
             lid=(lid, lid, lid) if colour else (lid,),
             noise=dial.amount("noise_tenths", 18, 60) / 10,
             quality=dial.amount("quality", 86, 55),

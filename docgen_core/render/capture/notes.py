@@ -18,7 +18,7 @@ from docgen_core.render.capture.dial import Dial
 from docgen_core.render.capture.geometry import warped
 from docgen_core.render.capture.paper import Paper, Picture, Pixels, Place
 from docgen_core.render.capture.scan import Scanner, lain
-from docgen_core.render.capture.sensor import blurred, noisy, shaded, specked, toned
+from docgen_core.render.capture.sensor import blurred, noisy, off_white, shaded, specked, toned
 
 _DPI = {100: 1, 150: 5, 200: 3, 300: 1}
 _COLOUR_PER_MILLE = 850
@@ -66,7 +66,7 @@ class Desk(Scanner):
             dpi=(dpi, dpi),
             colour=colour,
             ink=dial.amount("ink", 20, 64),
-            paper=(white - yellowed, white - yellowed // 3, white) if colour else (white,),
+            paper=off_white(white, yellowed, colour=colour),
             lid=(lid, lid, lid) if colour else (lid,),
             noise=dial.amount("noise_tenths", 18, 66) / 10,
             quality=dial.amount("quality", 86, 52),

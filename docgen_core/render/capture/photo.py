@@ -14,7 +14,7 @@ from docgen_core.render.capture.dial import Dial
 from docgen_core.render.capture.geometry import Matrix, warped
 from docgen_core.render.capture.paper import Paper, Picture, Pixels
 from docgen_core.render.capture.scan import SCALE_DPI
-from docgen_core.render.capture.sensor import blurred, noisy, shaded, toned
+from docgen_core.render.capture.sensor import blurred, noisy, off_white, shaded, toned
 from docgen_core.render.capture.texture import hills
 
 _DPI = {130: 2, 150: 3, 200: 3, 240: 1}
@@ -57,7 +57,7 @@ class Telephone:
             dpi=(dpi, dpi),
             colour=colour,
             table=draws.choice("table", tuple(_TABLES)),
-            paper=(white - warmth, white - warmth // 3, white) if colour else (white,),
+            paper=off_white(white, warmth, colour=colour),
             ink=dial.amount("ink", 26, 54),
             quality=dial.amount("quality", 88, 50),
         )

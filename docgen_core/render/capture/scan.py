@@ -14,7 +14,7 @@ import numpy as np
 from docgen_core.render.capture.dial import Dial
 from docgen_core.render.capture.geometry import Matrix, affine, tamed, warped
 from docgen_core.render.capture.paper import Paper, Picture, Pixels
-from docgen_core.render.capture.sensor import blurred, noisy, shaded, specked, toned
+from docgen_core.render.capture.sensor import blurred, noisy, off_white, shaded, specked, toned
 from docgen_core.render.capture.texture import hills
 
 SCALE_DPI = 150
@@ -65,7 +65,7 @@ class LightScanner(Scanner):
             dpi=(dpi, dpi),
             colour=colour,
             ink=dial.amount("ink", 18, 52),
-            paper=(white - yellowed, white - yellowed // 3, white) if colour else (white,),
+            paper=off_white(white, yellowed, colour=colour),
             lid=(lid, lid, lid - 2) if colour else (lid,),
             noise=dial.amount("noise_tenths", 18, 42) / 10,
             quality=dial.amount("quality", 86, 68),
@@ -122,7 +122,7 @@ class HeavyScanner(Scanner):
             dpi=(dpi, dpi),
             colour=colour,
             ink=dial.amount("ink", 22, 96),
-            paper=(white - yellowed, white - yellowed // 3, white) if colour else (white,),
+            paper=off_white(white, yellowed, colour=colour),
             lid=(lid, lid, lid) if colour else (lid,),
             noise=dial.amount("noise_tenths", 30, 120) / 10,
             quality=dial.amount("quality", 70, 18),

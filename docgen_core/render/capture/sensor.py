@@ -23,6 +23,11 @@ _SMALL_BLUR = 0.8
 """A blur of up to this deviation fits into three pixels."""
 
 
+def off_white(white: int, yellowed: int, *, colour: bool) -> tuple[int, ...]:
+    """Brightness of paper by channel (blue, green, red): less of blue, and a little less of green, than of `white`."""
+    return (white - yellowed, white - yellowed // 3, white) if colour else (white,)
+
+
 def toned(pixels: Pixels, ink: int, paper: Sequence[int]) -> Pixels:
     """Black seen as `ink`, white as `paper` (one brightness a channel)."""
     import cv2
