@@ -51,8 +51,13 @@ def german_tax_number(draws: Draws, land: str) -> str:
     shape = _TAX_NUMBER_SHAPES[land]
     district = draws.integer("district", 0, 99)
     shape = re.sub("d+", lambda field: f"{district:0{len(field.group())}d}", shape)
-    digits = iter(f"{draws.integer('tax number', 1, 9_999_999):07d}")
-    return "".join(next(digits) if sign == "#" else sign for sign in shape)
+    return filled(shape, f"{draws.integer('tax number', 1, 9_999_999):07d}")
+
+
+def filled(shape: str, digits: str) -> str:
+    """The shape with its every `#` as the next of the digits."""
+    following = iter(digits)
+    return re.sub("#", lambda _: next(following), shape)
 
 
 def german_register_entry(draws: Draws, court: str, form: str) -> str:

@@ -8,7 +8,6 @@ taxes (vat.py).
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from docgen_core import locales
 from docgen_core.draws import Draws
 from docgen_core.money import RoundingPolicy
 from docgen_core.packs.contract import Row
-from docgen_core.packs.invoice import places
+from docgen_core.packs.invoice import places, registrations
 from docgen_core.packs.invoice.arithmetic import Tax
 from docgen_core.packs.invoice.calendar_days import SATURDAY_SUNDAY, MonthDay, Rest
 from docgen_core.packs.invoice.customs import customs
@@ -203,8 +202,8 @@ class Jurisdiction(ABC):
     def phone(self, draws: Draws, place: Place) -> str:
         """A telephone number that nobody has."""
         pattern = place.facts.get("phone") or self.phone_pattern
-        digits = iter(f"{draws.integer('phone', 0, 10 ** pattern.count('#') - 1):0{max(1, pattern.count('#'))}d}")
-        return re.sub("#", lambda _: next(digits), pattern)
+        free = pattern.count("#")
+        return registrations.filled(pattern, f"{draws.integer('phone', 0, 10**free - 1):0{free}d}")
 
     def rounding(self, draws: Draws) -> RoundingPolicy:
         """The policy a company keeps, among those the law allows."""

@@ -56,10 +56,10 @@ class Korea(ValueAddedTax):
         """은행, 계좌번호, 예금주."""
         bank = draws.choice("bank", places.name_parts(self.locale)["bank"]["names"])
         form = registrations.of_bank(bank).choice("account form", _ACCOUNT_FORMS)
-        digits = iter(registrations.drawn_digits(draws, "account", form.count("#")))
+        digits = registrations.drawn_digits(draws, "account", form.count("#"))
         return (
             ("bank_name", "은행", bank),
-            ("account_number", "계좌번호", "".join(next(digits) if sign == "#" else sign for sign in form)),
+            ("account_number", "계좌번호", registrations.filled(form, digits)),
             ("account_holder", "예금주", holder),
         )
 
