@@ -57,7 +57,8 @@ def _sales(draws: Draws, places: int) -> list[Sale]:
         return [sale]
     if kind == "basis":
         other = replace(sale, basis=draws.choice("basis", _bases(places)))
-        return [other if other.is_counted_out else replace(other, quantity=None, unit_price=None)]
+        counted = other.basis.contract_total is None and other.basis.principal is None
+        return [other if counted else replace(other, quantity=None, unit_price=None)]
     related = _sale(draws.under("related"))
     if related.bands:
         return [sale]

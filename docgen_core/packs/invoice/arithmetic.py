@@ -76,11 +76,6 @@ class Sale:
     with_above: LineKind | None = None
     """DEPOSIT or OVERAGE: the line belongs to the item above it."""
 
-    @property
-    def is_counted_out(self) -> bool:
-        """Whether quantity and price say what it comes to: no share of a contract, no interest."""
-        return self.basis.contract_total is None and self.basis.principal is None
-
 
 @dataclass(frozen=True, slots=True)
 class Discount:
