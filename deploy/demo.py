@@ -34,7 +34,7 @@ from docgen_core.state.contract import StateStore
 
 RANGES = ("00000-00049", "00050-00099")
 RUNS = tuple(f"invoices-{key}" for key in RANGES)
-TABLES = ("documents", "pages", "field_boxes", "words", "invoices", "line_items", "tax_lines", "instalments")
+TABLES = ("documents", "pages", "field_boxes", "words", "invoices", "line_items", "tax_lines", "instalments", "codes")
 CATALOGUE_TABLES = ("companies", "price_tiers", "products")
 DOCUMENTS_PER_RANGE = 75
 CODE = ("-m", "docgen_assets.definitions")

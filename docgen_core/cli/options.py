@@ -34,7 +34,9 @@ State = Annotated[
 ]
 Blobs = Annotated[
     str | None,
-    typer.Option("--blobs", metavar="URI", help="Blob store: a folder, file:///…  [DOCGEN_BLOBS]", show_default=False),
+    typer.Option(
+        "--blobs", metavar="URI", help="Blob store: a folder, s3://…, gs://…  [DOCGEN_BLOBS]", show_default=False
+    ),
 ]
 Sink = Annotated[
     str | None,
