@@ -16,6 +16,7 @@ from docgen_core.packs.invoice.layouts import LAYOUTS, logo, render_page, sheet,
 from docgen_core.packs.invoice.model import Basis, Instalment, Original
 from docgen_core.packs.invoice.words import wordings, words_for
 from docgen_core.render import fonts
+from docgen_core.render.chromium import Renderer
 
 SPOKEN_ALIKE = {"Contact", "Factor", "Signature", "Subtotal"}
 """Words that are English ones, and such of French, Spanish, Portuguese or Dutch."""
@@ -149,6 +150,16 @@ class TestCountries:
         assert "2.581,00 B" in printed(locale="de-DE", layout="receipt").texts()[0]
         japanese = printed(locale="ja-JP", layout="receipt").texts()[0]
         assert "(会議用)※" in japanese.replace(" ", "")
+
+
+def test_every_row_that_totals_can_have_fits_on_every_layout(sample):
+    """Nothing gets wider than the page: a print that the browser had to make smaller is refused."""
+    with Renderer() as renderer:
+        for layout in set(LAYOUTS) - {"receipt"}:
+            invoice = _settled(sample("en-US", layout, discounts=True, prepaid="100"), "invoice")
+            parts = tuple(dataclasses.replace(invoice.instalments[0], number=number) for number in (1, 2, 3, 4))
+            page = render_page(dataclasses.replace(invoice, instalments=parts, original=None))
+            renderer.render(page, document_id=layout, subject="Sample")
 
 
 class TestIdentity:
