@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -155,8 +156,16 @@ def show_stages(at: Desk, documents: int) -> None:
     )
 
 
-def documents_a_second(documents: int, workers: int, conditions: dict[str, int]) -> float:
-    """By real workers, once they are warm.
+class Pace(NamedTuple):
+    """Of real workers, once they are warm."""
+
+    documents_a_second: float
+    cpu: float
+    """Milliseconds a document, of all processes: what workers cost one another, cores free or not."""
+
+
+def pace(documents: int, workers: int, conditions: dict[str, int]) -> Pace:
+    """Made by so many real workers.
 
     On a desk of their own: a run begins with what another run of the same documents has made.
     """
@@ -169,18 +178,19 @@ def documents_a_second(documents: int, workers: int, conditions: dict[str, int])
             return _paced(at, plan, fleet)
 
 
-def _paced(at: Desk, plan: Plan, fleet: LocalFleet) -> float:
-    """Documents a second, from the first quarter on."""
-    started, first = None, 0
+def _paced(at: Desk, plan: Plan, fleet: LocalFleet) -> Pace:
+    """From the first quarter on."""
+    started, first, spent = None, 0, 0.0
     while True:
         done = at.state.progress(plan.run_id).done
         if started is None and done * WARM_UP_PARTS >= plan.total_units:
-            started, first = time.monotonic(), done
+            started, first, spent = time.monotonic(), done, cpu_seconds().total()
         if done == plan.total_units:
             assert started is not None
-            seconds = time.monotonic() - started
+            seconds, spent = time.monotonic() - started, cpu_seconds().total() - spent
             fleet.wait()
-            return (plan.total_units - first) * plan.unit_size / seconds
+            made = (plan.total_units - first) * plan.unit_size
+            return Pace(made / seconds, spent / made * 1000)
         if not fleet.poll():
             raise SystemExit(f"the workers left with {fleet.exit_codes}, {done} units done")
         time.sleep(POLL_SECONDS)
@@ -191,9 +201,14 @@ def show_throughput(documents: int) -> float:
     print(f"Documents a second, {documents} documents, {psutil.cpu_count()} cores, load {psutil.getloadavg()[0]:.1f}")
     least = float("inf")
     for name, conditions in {"clean": {"clean": 1}, "all conditions": MIXED}.items():
-        one, two = (documents_a_second(documents, workers, conditions) for workers in (1, 2))
-        least = min(least, two / one)
-        print(f"  {name:16} one worker {one:6.2f}  two {two:6.2f}  ratio {two / one:.2f}", flush=True)
+        one, two = (pace(documents, workers, conditions) for workers in (1, 2))
+        ratio = two.documents_a_second / one.documents_a_second
+        least = min(least, ratio)
+        print(
+            f"  {name:16} one worker {one.documents_a_second:6.2f}  two {two.documents_a_second:6.2f}"
+            f"  ratio {ratio:.2f}  CPU ms a document {one.cpu:.0f} and {two.cpu:.0f}",
+            flush=True,
+        )
     return least
 
 
