@@ -50,10 +50,12 @@ SOFT_PIXELS = 3
 GRADES = (0, 50, 100)
 SMALL_GRADED = ("heavy_scan", "phone_photo")
 SMALL_PAGES, SMALL_DAMAGED = 2, 4
-CLEAN_PAGES, GRADED_PAGES, DAMAGED_PAGES = 100, 8, 200
+CLEAN_PAGES, GRADED_PAGES, DAMAGED_PAGES = 100, 4, 200
 MOST_PAGES = 2
 """Of a document, whose first page is read."""
 MARGIN_POINTS = 1.2
+GAP_PIXELS = 60
+"""White between two crops that are read together."""
 COMPANIES = 120
 PATIENCE_SECONDS = 5_400
 """For a test at its full figures: tesseract takes seconds a page."""
@@ -85,10 +87,10 @@ class Read:
     y: float
 
 
-def tesseract(picture: _GREY, dpi: int, layout: str, *more: str) -> list[Read]:
+def tesseract(picture: _GREY, dpi: int, layout: str) -> list[Read]:
     """The words of a picture, which is taken for such a layout."""
     _, png = cv2.imencode(".png", picture)
-    command = ["tesseract", "stdin", "stdout", "-l", "eng", "--dpi", str(dpi), "--psm", layout, *more, "tsv"]
+    command = ["tesseract", "stdin", "stdout", "-l", "eng", "--dpi", str(dpi), "--psm", layout, "tsv"]
     environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}
     done = subprocess.run(command, input=png.tobytes(), capture_output=True, check=True, env=environment)
     words = []
@@ -242,17 +244,21 @@ def likeness(crop: _GREY, clean: _GREY) -> float:
 
 
 def read_crops(found: Sequence[tuple[Box, _GREY]]) -> int:
-    """How many crops are read, all laid under one another: tesseract is started once."""
-    gap, wide = 24, max(crop.shape[1] for _, crop in found) + 48
+    """How many crops are read, all laid under one another: tesseract is started once.
+
+    Each is made dark on white first: crops of several shades side by side are a picture to tesseract, and no text.
+    """
+    gap, wide = GAP_PIXELS, max(crop.shape[1] for _, crop in found) + GAP_PIXELS
     rows, at = [], []
     for _, crop in found:
-        ground = int(np.median(crop))
-        level = crop if ground > 127 else 255 - crop
-        row = np.full((crop.shape[0] + gap, wide), int(np.median(level)), dtype=np.uint8)
-        row[gap // 2 : gap // 2 + crop.shape[0], 24 : 24 + crop.shape[1]] = level
+        level = (crop if np.median(crop) > 127 else 255 - crop).astype(int)
+        row = np.full((crop.shape[0] + gap, wide), 255, dtype=np.uint8)
+        row[gap // 2 : gap // 2 + crop.shape[0], gap // 2 : gap // 2 + crop.shape[1]] = np.clip(
+            level + 255 - int(np.median(level)), 0, 255
+        )
         at.append(sum(each.shape[0] for each in rows))
         rows.append(row)
-    words = tesseract(np.vstack(rows), 432, BLOCK, "-c", "tessedit_char_whitelist=0123456789.,-")
+    words = tesseract(np.vstack(rows), 432, BLOCK)
     read = 0
     for (box, _), top, row in zip(found, at, rows, strict=True):
         said = figures("".join(word.text for word in words if top < word.y < top + row.shape[0]))
