@@ -49,7 +49,7 @@ lint: $(STAMP) ## Style, docstrings, types, which package may import which, and 
 
 prove: $(STAMP) ## The tests at their full figures (an hour and more)
 	@deploy/system.sh chromium poppler tesseract
-	@DOCGEN_PROVE=1 $(BIN)/pytest -q
+	@DOCGEN_PROVE=1 $(BIN)/pytest -q --timeout 7200
 
 bench: $(STAMP) ## Every speed claim, each against a baseline in the same run
 	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file --check || exit 1; done
