@@ -51,7 +51,8 @@ def eligible(selection: Selection, companies: Iterator[Row]) -> list[int]:
     seen.refuse_unknown_types(selection)
     if not fitting:
         why = stopped.reason()
-        raise SelectionRefused(f"no company fits {_wish(constraints)}{why and f': {why}'}; {seen.summary()}")
+        told = f": {why}; {seen.span}" if why else f"; {seen.summary()}"
+        raise SelectionRefused(f"no company fits {_wish(constraints)}{told}")
     return sorted(fitting)
 
 
@@ -318,13 +319,16 @@ class _Seen:
         if self.types:
             _refuse_unknown("business type", selection.business_types, self.types)
 
+    @property
+    def span(self) -> str:
+        """The ids that were looked at."""
+        return f"companies {self.first} to {self.last} were looked at"
+
     def summary(self) -> str:
-        """One clause for people."""
+        """What there is to choose from, in one clause."""
         if self.first is None:
             return "the catalogue has no company: build one first"
         kinds = ", ".join(
             f"{count} in {locale} sending {kind}s" for (locale, kind), count in sorted(self.kinds.items())
         )
-        return (
-            f"the catalogue has companies {self.first} to {self.last}: {kinds}; types {', '.join(sorted(self.types))}"
-        )
+        return f"{self.span}: {kinds}; types {', '.join(sorted(self.types))}"
