@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from stdnum.gb import vat
+from stdnum.gb import vat as vat_numbers
 
 from docgen_core.draws import Draws
 from docgen_core.packs.invoice import places, registrations
@@ -56,8 +56,8 @@ class UnitedKingdom(ValueAddedTax):
 def _vat_number(draws: Draws) -> str:
     """From the range 999 0001 to 999 9999, which the Revenue leaves out of the numbers it gives out."""
     body = f"{draws.integer('vat', 9_990_001, 9_999_999)}"
-    check = next(check for check in range(97) if not vat.checksum(f"{body}{check:02d}"))
-    return f"GB {vat.format(f'{body}{check:02d}')}"
+    check = next(check for check in range(97) if not vat_numbers.checksum(f"{body}{check:02d}"))
+    return f"GB {vat_numbers.format(f'{body}{check:02d}')}"
 
 
 _REGISTERS = {"SCT": "SC", "NIR": "NI"}
