@@ -17,10 +17,10 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import psutil
 
@@ -61,6 +61,7 @@ class LivePage:
     def __init__(self, executable: Path, html: str) -> None:
         """Start driver and browser and show the page. Raises `BrowserGone` when they do not come up."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="docgen-browser")
+        self._crashed: Future[None] = Future()
         self._playwright: Playwright | None = None
         with _STARTING:
             others = _drivers()
@@ -93,6 +94,7 @@ class LivePage:
         )
         context.route("**/*", lambda route: route.abort())
         page = context.pages[0]
+        page.once("crash", lambda _: self._crashed.set_result(None))  # the protocol leaves its calls unanswered then
         page.set_content(html)
         return context.new_cdp_session(page)
 
@@ -167,10 +169,13 @@ class LivePage:
         """Call in the thread, and wait no longer than this."""
         from playwright.sync_api import Error
 
+        answer = self._thread.submit(call, *arguments, **options)
+        either: list[Future[Any]] = [answer, self._crashed]
+        done, _ = wait(either, seconds, FIRST_COMPLETED)
+        if answer not in done:
+            raise BrowserGone("its page crashed" if done else f"no answer in {seconds:g} s")
         try:
-            return self._thread.submit(call, *arguments, **options).result(seconds)
-        except TimeoutError:
-            raise BrowserGone(f"no answer in {seconds:g} s") from None
+            return answer.result()
         except Exception as error:
             if isinstance(error, Error | OSError) or type(error) is Exception:
                 raise BrowserGone(_reason(error)) from None

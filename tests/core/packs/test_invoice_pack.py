@@ -82,7 +82,7 @@ def test_constraints_leave_the_companies_that_fit(
         ({"business_types": ("bakery",)}, ["bakery", "grocery_retail", "industrial_supplies"]),
         ({"companies": (500, 600)}, ["500 to 600", "companies 0 to 59"]),
         ({"companies": (20, 10)}, ["20 to 10"]),
-        ({"locales": ("de-DE",), "jurisdictions": ("JP",)}, ["de-DE", "JP", "in ja-JP sending"]),
+        ({"locales": ("de-DE",), "jurisdictions": ("JP",)}, ["de-DE", "jurisdiction JP", "since they have DE"]),
         ({"layouts": ("receipt",), "locales": ("de-DE",)}, ["receipt", "not made in de-DE", "en-US", "ja-JP"]),
         ({"layouts": ("receipt",), "jurisdictions": ("DE",)}, ["receipt", "not made in de-DE"]),
         ({"layouts": ("receipt",), "business_types": ("industrial_supplies",)}, ["receipt", "industrial_supplies"]),

@@ -212,7 +212,10 @@ PARTS = {
 
 
 @pytest.mark.parametrize("victim", PARTS)
-def test_a_browser_that_died_is_replaced(own: Renderer, paper: Any, victim: str) -> None:
+def test_a_browser_that_died_is_replaced(
+    own: Renderer, paper: Any, victim: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     page = paper.page(f"<p>{paper.show('item', 'text')}</p>")
     before = own.render(page, document_id="d", subject="s")
     old = own.process_ids()
@@ -221,6 +224,7 @@ def test_a_browser_that_died_is_replaced(own: Renderer, paper: Any, victim: str)
     for process_id in victims:
         os.kill(process_id, signal.SIGKILL)
     assert own.render(page, document_id="d", subject="s") == before
+    assert "no answer" not in caplog.text, "its end is seen, not waited for"
     assert not set(old) & set(own.process_ids())
     _wait_until_ended(old)
 
