@@ -34,7 +34,7 @@ import tenacity
 from docgen_core.errors import StorageFailed, UsageError
 from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard, odd_columns
 
-MEMORY_MB = 96
+MEMORY_MB = 128
 """DuckDB's own bound; beyond it, it writes to disk. With Python and Arrow an export stays under 400 MB."""
 THREADS = 1
 """Inserting threads. A second one gains nothing and tears row groups."""
