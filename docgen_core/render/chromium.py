@@ -38,8 +38,8 @@ PRINT_SECONDS = 60.0
 PRINTS_PER_BROWSER = 1_000
 BROWSER_BYTES = 700 * 1024 * 1024
 """Private memory at which a browser is replaced."""
-PRINTS_PER_LOOK = 25
-"""The browser's memory is looked at once in so many prints."""
+PRINTS_PER_LOOK = 100
+"""The browser's memory is tidied and looked at once in so many prints."""
 
 _HEADLESS_SHELLS = ("chromium-headless-shell", "chrome-headless-shell", "headless_shell")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -287,4 +287,7 @@ class Renderer:
     def _worn(self, live: _Live) -> bool:
         if live.prints >= self._prints_per_browser:
             return True
-        return live.prints % PRINTS_PER_LOOK == 0 and live.page.private_bytes() > BROWSER_BYTES
+        if live.prints % PRINTS_PER_LOOK:
+            return False
+        live.page.collect_garbage(seconds=self._print_seconds)
+        return live.page.private_bytes() > BROWSER_BYTES
