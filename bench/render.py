@@ -30,20 +30,17 @@ from typing import Any, NamedTuple
 import psutil
 from playwright.sync_api import sync_playwright
 
-from docgen_core.blobs import open_blobs
+# ruff: noqa: E402  the path comes first
+sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "fabricated")]
+
+from planned_invoices import planned_invoices
+
 from docgen_core.draws import Draws
 from docgen_core.render import boxes as box_reading
 from docgen_core.render.capture import capture
 from docgen_core.render.chromium import PRINTS_PER_BROWSER, Renderer, chromium_version, find_chromium
 from docgen_core.render.fonts import FACES
 from docgen_core.render.html import Page, PrintLog
-from docgen_core.runs.catalogue import build_catalogue_run
-from docgen_core.runs.drain import work_run
-from docgen_core.runs.manifest import read_plan
-from docgen_core.runs.plan import RunRequest, create_run
-from docgen_core.runs.selection import CatalogueSpec, Selection
-from docgen_core.runs.source import DocumentSource
-from docgen_core.state import open_state
 
 Make = Callable[[], Page]
 """Makes one document's page."""
@@ -131,15 +128,7 @@ def sample(kind: str, count: int) -> list[Make]:
 
 def invoices(count: int) -> dict[str, list[Make]]:
     """The invoice pack's documents as a run mixes them, and the longest of a longer run."""
-    store = "memory://bench-render"
-    blobs = open_blobs(store)
-    with open_state(store) as state:
-        spec = CatalogueSpec(companies=COMPANIES, products=24, range_width=COMPANIES, seed=0)
-        catalogue = build_catalogue_run(state, blobs, "bench", spec)
-        work_run(catalogue.run.run_id, state=state, blobs=blobs, worker="bench")
-        request = RunRequest("bench", LONG_AMONG * count, seed=0, selection=Selection(), catalogue="bench")
-        planned = create_run(state, blobs, request)
-    source = DocumentSource.open(read_plan(blobs, planned.run.marker.prefix), blobs)
+    source = planned_invoices(LONG_AMONG * count, companies=COMPANIES)
     everything = [lambda index=index: source.generate(index).page for index in range(LONG_AMONG * count)]
     by_length = sorted(everything, key=lambda make: len(make().prints))
     return {"invoices": everything[:count], "long invoices": by_length[-count:]}

@@ -12,38 +12,26 @@ import argparse
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 
-from docgen_core.blobs import open_blobs
+# ruff: noqa: E402  the path comes first
+sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "fabricated")]
+
+from planned_invoices import planned_invoices
+
 from docgen_core.golden import WORDS
 from docgen_core.render.capture import capture
 from docgen_core.render.chromium import Renderer
 from docgen_core.render.words import words_of
-from docgen_core.runs.catalogue import build_catalogue_run
-from docgen_core.runs.drain import work_run
-from docgen_core.runs.manifest import read_plan
-from docgen_core.runs.plan import RunRequest, create_run
-from docgen_core.runs.selection import CatalogueSpec, Selection
+from docgen_core.runs.selection import Selection
 from docgen_core.runs.shards import encode_shard, word_rows
-from docgen_core.runs.source import DocumentSource
-from docgen_core.state import open_state
 
 MOST_SHARE = 0.5
 COMPANIES = 30
 WARM_UP = 4
 LOCALES = ("de-DE", "en-US", "ja-JP")
-
-
-def source(documents: int) -> DocumentSource:
-    """Documents of a planned run."""
-    store = "memory://bench-words"
-    blobs = open_blobs(store)
-    with open_state(store) as state:
-        spec = CatalogueSpec(companies=COMPANIES, products=24, range_width=COMPANIES)
-        work_run(build_catalogue_run(state, blobs, "v", spec).run.run_id, state=state, blobs=blobs, worker="bench")
-        planned = create_run(state, blobs, RunRequest("bench", documents, 0, Selection(locales=LOCALES), "v"))
-    return DocumentSource.open(read_plan(blobs, planned.run.marker.prefix), blobs)
 
 
 def cpu_seconds() -> float:
@@ -57,7 +45,7 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=40)
     parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
-    made = source(asked.documents)
+    made = planned_invoices(asked.documents, companies=COMPANIES, selection=Selection(locales=LOCALES))
     documents = [made.generate(index) for index in range(asked.documents)]
     with Renderer() as renderer:
         for document in documents[:WARM_UP]:

@@ -19,7 +19,10 @@ from typing import Any
 
 import pytest
 
-from docgen_core.blobs import open_blobs
+sys.path.append(str(Path(__file__).parents[2] / "fabricated"))
+
+from planned_invoices import planned_invoices
+
 from docgen_core.canonical import sha256_hex
 from docgen_core.draws import Draws
 from docgen_core.render.capture import CLEAN, CONDITIONS, SUFFIXES, Captured, capture
@@ -27,13 +30,7 @@ from docgen_core.render.chromium import Renderer
 from docgen_core.render.html import Page, PrintLog
 from docgen_core.render.webpage import web_page
 from docgen_core.render.words import words_of
-from docgen_core.runs.catalogue import build_catalogue_run
-from docgen_core.runs.drain import work_run
-from docgen_core.runs.manifest import read_plan
-from docgen_core.runs.plan import RunRequest, create_run
-from docgen_core.runs.selection import CatalogueSpec, Selection
 from docgen_core.runs.source import DocumentSource
-from docgen_core.state import open_state
 
 PRINTED_BEFORE, FULL_PRINTED_BEFORE = 60, 500
 PATIENCE_SECONDS = 5_400
@@ -78,15 +75,8 @@ def sample() -> Page:
 
 
 def invoices() -> DocumentSource:
-    """The documents of a run of the invoice pack, from nothing."""
-    store = "memory://equal-bytes"
-    blobs = open_blobs(store)
-    with open_state(store) as state:
-        spec = CatalogueSpec(companies=COMPANIES, products=24, range_width=COMPANIES, seed=5)
-        catalogue = build_catalogue_run(state, blobs, "v", spec)
-        work_run(catalogue.run.run_id, state=state, blobs=blobs, worker="w")
-        planned = create_run(state, blobs, RunRequest("r", 10_000, seed=5, selection=Selection(), catalogue="v"))
-    return DocumentSource.open(read_plan(blobs, planned.run.marker.prefix), blobs)
+    """The documents of a run of the invoice pack."""
+    return planned_invoices(10_000, companies=COMPANIES, seed=5)
 
 
 def taken(renderer: Renderer, name: str, page: Page, outputs: Sequence[Sequence[str]]) -> Iterator[str]:

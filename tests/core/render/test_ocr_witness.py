@@ -24,20 +24,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
+from planned_invoices import planned_invoices
 
-from docgen_core.blobs import open_blobs
 from docgen_core.draws import Draws
 from docgen_core.packs.invoice.declared import Digits
 from docgen_core.packs.invoice.tables import INSTALMENT_COLUMNS, INVOICE_COLUMNS, LINE_COLUMNS, TAX_COLUMNS
 from docgen_core.render.boxes import Box, Rendered
 from docgen_core.render.capture import CLEAN, CONDITIONS, Captured, capture
-from docgen_core.runs.catalogue import build_catalogue_run
-from docgen_core.runs.drain import work_run
-from docgen_core.runs.manifest import read_plan
-from docgen_core.runs.plan import RunRequest, create_run
-from docgen_core.runs.selection import CatalogueSpec, Selection
-from docgen_core.runs.source import DocumentSource
-from docgen_core.state import open_state
 
 PRINT_DPI = 300
 READ_CLEAN = 0.97
@@ -162,14 +155,7 @@ def documents(full_figures: bool, renderer: Any, small_pages: list[Rendered]) ->
     """`documents(n)`: the small pages; for the full figures invoices of a run, the first with n printed ones."""
     if not full_figures:
         return lambda count: [Sheet(page) for page in small_pages]
-    store = "memory://ocr-witness"
-    blobs = open_blobs(store)
-    with open_state(store) as state:
-        spec = CatalogueSpec(companies=COMPANIES, products=24, range_width=COMPANIES, seed=3)
-        catalogue = build_catalogue_run(state, blobs, "ocr", spec)
-        work_run(catalogue.run.run_id, state=state, blobs=blobs, worker="ocr")
-        planned = create_run(state, blobs, RunRequest("ocr", 10_000, seed=3, selection=Selection(), catalogue="ocr"))
-    source = DocumentSource.open(read_plan(blobs, planned.run.marker.prefix), blobs)
+    source = planned_invoices(10_000, companies=COMPANIES, seed=3)
 
     def first(count: int) -> Sequence[Sheet]:
         sheets: list[Sheet] = []
