@@ -27,7 +27,7 @@ from docgen_core.runs.usage import LLM_USAGE
 from docgen_core.runs.usage import SCHEMA as USAGE_SCHEMA
 
 READ_AHEAD_BYTES = 16 * 1024 * 1024
-"""Blobs fetched and not yet consumed; one blob larger than this is held alone."""
+"""Blobs fetched and not yet consumed; a blob larger than this waits alone."""
 READ_AHEAD_THREADS = 4
 """Fetches at once: enough to hide an object store's answer time behind the parsing."""
 PART_BYTES = 64 * 1024
@@ -150,23 +150,29 @@ def read_ahead(
 ) -> Iterator[FetchedT]:
     """`fetch(item)` for each item in order, some fetched ahead in threads.
 
-    What is fetched and not yet handed out weighs at most `limit_bytes`, or is a single item. An
+    What is fetched and not yet handed out weighs at most `limit_bytes`, or is a single item: the next
+    one is on its way even where each weighs more. What was handed out is not held on to. An
     error is raised in its item's turn; leaving the iterator early cancels what has not begun.
     """
     waiting: deque[tuple[int, Future[FetchedT]]] = deque()
     held = 0
+
+    def next_fetched() -> FetchedT:
+        nonlocal held
+        weight, future = waiting.popleft()
+        held -= weight
+        return future.result()
+
     pool = ThreadPoolExecutor(threads, thread_name_prefix="read-ahead")
     try:
         for item in items:
             weight = weigh(item)
-            while waiting and held + weight > limit_bytes:
-                freed, future = waiting.popleft()
-                held -= freed
-                yield future.result()
             waiting.append((weight, pool.submit(fetch, item)))
             held += weight
+            while len(waiting) > 1 and held > limit_bytes:
+                yield next_fetched()
         while waiting:
-            yield waiting.popleft()[1].result()
+            yield next_fetched()
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -212,9 +218,13 @@ def _join_listing(blobs: BlobStore, prefix: str, entries: Iterable[ShardEntry], 
     return leftovers
 
 
-def _same_columns(schema: pa.Schema, key: str, shards: Iterable[Shard]) -> Iterator[Shard]:
+def _same_columns(schema: pa.Schema, key: str, shards: Iterator[Shard]) -> Iterator[Shard]:
     """The shards, as long as each has the columns of the first one, which stood under `key`."""
-    for shard in shards:
+
+    def checked(shard: Shard) -> Shard:
         if not shard.schema.equals(schema, check_metadata=False):
             raise Damage(f"shard {shard.key!r} has other columns than {key!r}; run `docgen verify`")
-        yield shard
+        return shard
+
+    # A loop would hold on to a shard while the next one is worked on.
+    return map(checked, shards)
