@@ -16,6 +16,7 @@ from docgen_core.cli.options import (
     Sink,
     State,
     places,
+    published,
     run_named,
 )
 from docgen_core.errors import UsageError
@@ -91,7 +92,7 @@ def withdraw(run: RunId, state: State = None, blobs: Blobs = None, sink: Sink = 
     from docgen_core.settings import load_settings
 
     uri = load_settings(sink=sink).sink
-    with places(state, blobs) as here, closing(open_sink(uri)) as target:
+    with published(state, blobs) as here, closing(open_sink(uri)) as target:
         put_tombstone(run, here.blobs)
         target.remove(run)
     console.note(f"run {run!r} is withdrawn, and none of its rows are left in {uri}")
@@ -105,7 +106,7 @@ def export(run: RunId, sink: Sink = None, as_json: AsJson = False, state: State 
     from docgen_core.settings import load_settings
 
     uri = load_settings(sink=sink).sink
-    with places(state, blobs) as here, closing(open_sink(uri)) as target:
+    with published(state, blobs) as here, closing(open_sink(uri)) as target:
         refuse_unknown(here.blobs, here.state, run)
         report = export_run(run, blobs=here.blobs, sink=target)
     if as_json or not console.at_terminal():
@@ -127,7 +128,7 @@ def collect_garbage(
     """Remove what no manifest names and nobody will finish: temporary files, superseded attempts."""
     from docgen_core.runs.gc import collect
 
-    with places(state, blobs) as here:
+    with published(state, blobs) as here:
         report = collect(here.blobs, older_than_seconds=older_than * 3600, withdrawn=withdrawn, dry_run=dry_run)
     console.result({"removed": report.removed, "bytes": report.bytes, "dry_run": dry_run, "keys": list(report.keys)})
     return 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.options import AsJson, Blobs, RunId, RunOrVersion, State, places, run_named
+from docgen_core.cli.options import AsJson, Blobs, RunId, RunOrVersion, State, places, published, run_named
 from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def verify(
     """Compare what is published with the manifests. Exit 1 for damage, each finding named."""
     from docgen_core.runs.verify import verify_run
 
-    with places(state, blobs) as here:
+    with published(state, blobs) as here:
         verification = verify_run(run, blobs=here.blobs, state=here.state, deep=deep)
     if as_json:
         console.result(verification.as_json())
@@ -166,7 +166,7 @@ def show(
     """A document's golden rows, read from the sealed shards of its unit."""
     from docgen_core.runs.manifest import refuse_unknown
 
-    with places(state, blobs) as here:
+    with published(state, blobs) as here:
         refuse_unknown(here.blobs, here.state, run)
         if pictures is not None:
             _make_folder(pictures)

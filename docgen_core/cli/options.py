@@ -251,6 +251,22 @@ def places(
         yield Places(settings, state_store, blob_store)
 
 
+_NOTHING_PLANNED = "memory://nothing-planned"
+"""The state store of who has blobs and no state file."""
+
+
+@contextmanager
+def published(state: str | None, blobs: str | None) -> Iterator[Places]:
+    """Both stores, for who uses what is sealed. No state file is made: without one, blobs alone say what there is."""
+    from docgen_core.settings import load_settings
+    from docgen_core.state import state_file
+
+    uri = load_settings(state=state).state
+    file = state_file(uri)
+    with places(uri if file is None or file.exists() else _NOTHING_PLANNED, blobs) as here:
+        yield here
+
+
 def run_named(here: Places, name: str) -> str:
     """The run of this id, or the build of the catalogue version of this name. Raises `RunUnknown`."""
     from docgen_core.errors import RunUnknown

@@ -96,7 +96,7 @@ def work(
 ) -> int:
     """Drain planned runs: claim, generate, render, publish. Any number of workers, anywhere."""
     within = unit_set(units)
-    with places(state, blobs, concurrency=concurrency, max_rejected_percent=max_rejected_percent) as here:
+    with places(state, blobs, found=True, concurrency=concurrency, max_rejected_percent=max_rejected_percent) as here:
         for run in runs:
             here.state.run(run)
         with stopping(until_stdin_closes) as stop:
@@ -156,7 +156,7 @@ def resume(
     from docgen_core.runs.drain import reopen_run
 
     with (
-        places(state, blobs, concurrency=concurrency, max_rejected_percent=max_rejected_percent) as here,
+        places(state, blobs, found=True, concurrency=concurrency, max_rejected_percent=max_rejected_percent) as here,
         stopping() as stop,
     ):
         reopened = reopen_run(here.state, run)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docgen_core.cli import console
-from docgen_core.cli.options import AsJson, Blobs, RunId, State, places
+from docgen_core.cli.options import AsJson, Blobs, RunId, State, published
 from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def score(
 
     thresholds = parse_thresholds(at_least or ())
     _refuse_no_place(predictions, [report for report in (parquet, html) if report is not None])
-    with places(state, blobs) as here:
+    with published(state, blobs) as here:
         refuse_unknown(here.blobs, here.state, run)
         with CellReport(run, parquet) as cells:
             scores = score_run(run, predictions, blobs=here.blobs, fields=field or (), on_cell=cells.take)

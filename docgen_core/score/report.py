@@ -22,7 +22,7 @@ from docgen_core.score.run import Scores
 
 COLUMNS = ("field", "golden", "right", "wrong", "missing", "spurious", *MEASURES)
 SHOWN_MISTAKES = 200
-"""Of an HTML report: the first so many cells that are not right."""
+"""Of an HTML report: the first so many faults of attempted fields; those of the others would hide them."""
 BATCH_CELLS = 50_000
 """Cells that are held before they are written."""
 
@@ -94,7 +94,7 @@ def _slices_by(scores: Scores, by: str) -> Iterator[tuple[str, ...]]:
 
 @dataclass(slots=True)
 class CellReport:
-    """Takes judged cells as they come: writes them to Parquet, and keeps the first mistakes.
+    """Takes judged cells as they come: writes them to Parquet, and keeps the first mistakes of attempted fields.
 
     A context manager; the file is only there when everything was written.
     """
@@ -123,11 +123,11 @@ class CellReport:
         else:
             self._partial.unlink()
 
-    def take(self, document: Mapping[str, Any], cell: Cell) -> None:
-        """One judged cell, with its document's row in `documents`."""
+    def take(self, document: Mapping[str, Any], cell: Cell, attempted: bool) -> None:
+        """One judged cell, with its document's row in `documents`, and whether anything was predicted of its field."""
         if cell.outcome is Outcome.EMPTY:
             return
-        if cell.outcome is not Outcome.RIGHT and len(self.mistakes) < SHOWN_MISTAKES:
+        if attempted and cell.outcome is not Outcome.RIGHT and len(self.mistakes) < SHOWN_MISTAKES:
             self.mistakes.append((document, cell))
         if self.parquet is not None:
             self._held.append(self._row(document, cell))

@@ -24,8 +24,8 @@ from docgen_core.score.predictions import Fields, Predictions, read_predictions
 from docgen_core.score.readings import Kind, kind_of
 
 Row = Mapping[str, Any]
-OnCell = Callable[[Row, Cell], None]
-"""Told of every judged cell, with the document's row in `documents`."""
+OnCell = Callable[[Row, Cell, bool], None]
+"""Told of every judged cell, with the document's row in `documents`, and whether its field was attempted at all."""
 
 _EVERY = ("", "")
 """The slice that all documents are in."""
@@ -239,11 +239,12 @@ class _Scorer:
             rows.predicted += found.predicted_rows
             rows.matched += found.matched_rows
             for cell in found.cells:
+                name = self._names[table, cell.column]
                 perfect &= cell.outcome in (Outcome.RIGHT, Outcome.EMPTY)
                 for tally in tallies:
-                    tally[self._names[table, cell.column]].add(cell.outcome, exact=cell.exact, likeness=cell.likeness)
+                    tally[name].add(cell.outcome, exact=cell.exact, likeness=cell.likeness)
                 if self._on_cell is not None:
-                    self._on_cell(document, cell)
+                    self._on_cell(document, cell, name in self._scores.attempted)
         self._scores.perfect_documents += perfect
 
     def _blank(self) -> dict[str, Tally]:

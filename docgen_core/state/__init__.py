@@ -168,8 +168,8 @@ def open_state(
 
 def state_file(uri: str) -> Path | None:
     """The file that a SQLite URI or a bare path names; None for a store that is no file. Raises `UsageError`."""
-    scheme, place, _ = locate(uri)
-    return Path(place).absolute() if scheme in ("", "sqlite") else None
+    named = _named(uri)
+    return Path(named.place) if named.backend is _BACKENDS["sqlite"] else None
 
 
 def prepare_state(uri: str | Path) -> str:

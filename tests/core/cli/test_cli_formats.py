@@ -70,6 +70,7 @@ def test_a_manifest_of_a_newer_format(
 ) -> None:
     let_a_newer_docgen_have_written(desk, place, kind)
     before = contents(desk / ".docgen/blobs")
+    assert typed("init", "--state", "other.db").code == 0
     for command in commands:
         # A store that knows nothing: what is published vouches for itself.
         refused = typed(*command.split(), "--state", "other.db")

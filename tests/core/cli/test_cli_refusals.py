@@ -50,6 +50,15 @@ STATES = {
 }
 
 
+@pytest.mark.parametrize(
+    "command", ["show r9 0", "verify r9", "export r9", "score r9 said.csv", "work r9", "resume r9"]
+)
+def test_the_wrong_folder_is_left_as_it_is(tmp_path: Path, type_in: Any, command: str) -> None:
+    refused = type_in(tmp_path)(*command.split())
+    assert refused.code == 2 and ("no run 'r9'" in refused.complaint or "no state store at" in refused.complaint)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("flags", RUNS)
 def test_a_run_that_cannot_be(shop: Any, flags: str) -> None:
     refused = shop("generate", "r9", *flags.split())

@@ -29,6 +29,15 @@ def test_a_score_is_told_and_reported(shop: Any, said: Path, tmp_path: Path) -> 
     assert "gross_total" in page.read_text() and "wrong" in page.read_text()
 
 
+def test_the_page_shows_faults_of_what_was_tried_and_not_what_was_left_out(
+    shop: Any, said: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "scores.html"
+    assert shop("score", "r1", said, "--html", page).json["total"]["missing"] > 0
+    faults = page.read_text().partition("faults of attempted fields")[2]
+    assert faults.count("invoices.gross_total") == faults.count('class="wrong"') == faults.count("<td class=") == 1
+
+
 def test_a_score_that_is_too_low_ends_with_code_1(shop: Any, said: Path) -> None:
     low = shop("score", "r1", said, "--at-least", "gross_total=0.51")
     assert low.code == 1 and "too low: gross_total:f1 is 0.5, wanted 0.51" in low.err

@@ -57,7 +57,9 @@ def test_what_stands_on_the_pages_scores_100_percent_in_every_locale(corpus: Any
         document: {table: list(rows.values()) for table, rows in tables.items()} for document, tables in read.items()
     }
     faults: list[Any] = []
-    scores = corpus.score(said, on_cell=lambda _, cell: faults.append(cell) if cell.outcome is not RIGHT else None)
+    scores = corpus.score(
+        said, on_cell=lambda _, cell, _attempted: faults.append(cell) if cell.outcome is not RIGHT else None
+    )
     assert [fault for fault in faults if fault.outcome is not Outcome.EMPTY] == []
     assert is_perfect(scores)
 
