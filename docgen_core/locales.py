@@ -132,6 +132,12 @@ def number(value: Decimal, locale: str) -> str:
     return _write(_decimal_pattern(locale, 0, _MOST_PLACES), value, locale)
 
 
+def plural(value: Decimal, locale: str) -> str:
+    """The CLDR plural category of a quantity, negative ones too: `one` for 1 and -1 in most languages."""
+    written = abs(value)
+    return locale_of(locale).plural_form(int(written) if written == int(written) else written.normalize())
+
+
 def percent(rate: Decimal, locale: str) -> str:
     """A rate that is given in per cent: `19 %`, `8.25%`."""
     return _write(_percent_pattern(locale), rate, locale)

@@ -28,6 +28,8 @@ _DISCOUNT_AMOUNT_PER_CENT = (1, 8)
 _CHARGING_COMPANIES_PER_MILLE = 250
 _CHARGE_PER_MILLE = 400
 _CHARGE_PERCENTS = tuple(Decimal(text) for text in ("1.25", "1.5", "2", "2.5", "3.5"))
+_CARRIERS = frozenset({"courier_logistics", "equipment_rental", "facility_services", "waste_disposal"})
+"""Trades that sell no goods and have fuel and energy to pass on all the same."""
 _CHARGE_SUMS = (Decimal("4.9"), Decimal(8), Decimal(15), Decimal(25))
 """In euros of the catalogue's data, as are the other sums here."""
 _SHIPPING_COMPANIES_PER_MILLE = 550
@@ -104,7 +106,9 @@ def _charge(lines_total: Decimal, situation: Situation) -> Charge | None:
     charging = situation.billed and habits.chance("charging", _CHARGING_COMPANIES_PER_MILLE)
     if not (charging and draws.chance("charge", _CHARGE_PER_MILLE)):
         return None
-    label = habits.choice("charge label", situation.ways.jurisdiction.customs.billing.charges)
+    labels = situation.ways.jurisdiction.customs.billing.charges
+    carries = situation.goods or situation.business_type in _CARRIERS
+    label = habits.choice("charge label", labels if carries else labels[-1:])
     if habits.chance("charge as a percentage", 500):
         return Charge(label, percent=habits.choice("charge percent", _CHARGE_PERCENTS))
     return Charge(label, amount=_sum(habits.choice("charge sum", _CHARGE_SUMS), situation.ways.currency))

@@ -43,7 +43,7 @@ class Billing(BaseModel):
     interest_detail: str
     """With `{principal}`, `{rate}` and `{days}`."""
     charges: tuple[str, ...]
-    """What a charge on a whole document is for."""
+    """What a charge on a whole document is for; the last is of those who carry nothing, too."""
     credit_terms: tuple[str, ...]
     """How the buyer gets what a credit note owes."""
     credit_reasons: tuple[str, ...]

@@ -45,7 +45,7 @@ _LONGEST_TENTHS = 420
 _DAY_BEGINS, _DAY_MINUTES = time(7, 30), 690
 _COVERED = re.compile(r"\d(?=\D*(?:\d\D*){0,2}$)")
 """The last three digits of a number."""
-_MINUTE = "minute"
+_MINUTE, _MINUTES_CODE = "minute", "MIN"
 
 
 @cache
@@ -61,7 +61,11 @@ def languages() -> tuple[str, ...]:
 
 def with_calls(order: Order, setting: Setting, draws: Draws) -> Order:
     """The order with a month's calls in place of its sums of minutes, within the room there is."""
-    kept = tuple(sale for sale in order.sales if sale.unit_price is not None and not sale.bands)
+    kept = tuple(
+        sale
+        for sale in order.sales
+        if sale.unit_price is not None and not sale.bands and sale.unit_code != _MINUTES_CODE
+    )
     room = min(setting.most_lines, setting.lines[1] if setting.lines else setting.most_lines) - len(kept)
     if room < 1:
         return order
@@ -100,7 +104,7 @@ def _calls(order: Order, setting: Setting, count: int, draws: Draws) -> tuple[Sa
                 detail=f"{begins:%Y-%m-%d %H:%M} · {called}",
                 quantity=Decimal(tenths) / 10,
                 unit=unit,
-                unit_code="MIN",
+                unit_code=_MINUTES_CODE,
                 unit_price=prices[kind],
                 tax=tax,
             )

@@ -21,7 +21,7 @@ class InvoicePack:
     """Invoices, receipts and credit notes of many countries (`packs/contract.py` says what each method promises)."""
 
     name = "invoice"
-    version = "5"
+    version = "6"
     tables: Mapping[str, pa.Schema] = tables.TABLES
     catalogue_tables: Mapping[str, pa.Schema] = CATALOGUE_TABLES
 

@@ -17,6 +17,7 @@ from docgen_core import locales
 from docgen_core.draws import Draws
 from docgen_core.money import ZERO, minor_units, percent_of, plain, rounded, times
 from docgen_core.packs.contract import Row
+from docgen_core.packs.invoice import unit_words
 from docgen_core.packs.invoice.arithmetic import Band, Sale, Tax
 from docgen_core.packs.invoice.jurisdictions import Jurisdiction
 from docgen_core.packs.invoice.model import Basis, LineKind
@@ -103,6 +104,10 @@ class Ways:
         """A quantity as small print writes it."""
         return locales.number(value, self.jurisdiction.locale)
 
+    def unit(self, product: Row, quantity: Decimal) -> str:
+        """The unit of a product as it is written after so many."""
+        return unit_words.form(product["unit"], quantity, self.jurisdiction.locale)
+
     def percent(self, value: Decimal) -> str:
         """A percentage as small print writes it."""
         return locales.percent(value, self.jurisdiction.locale)
@@ -172,7 +177,7 @@ def _bands(item: Item, ways: Ways) -> tuple[Band, ...]:
         part = (item.quantity if up_to is None else min(item.quantity, up_to)) - above
         if part <= 0:
             break
-        limits = ways.jurisdiction.band(above, up_to, item.product["unit"])
+        limits = ways.jurisdiction.band(above, up_to, ways.unit(item.product, above if up_to is None else up_to))
         bands.append(Band(tidy(part), tidy(tier["unit_price"]), limits))
         if up_to is None:
             break
@@ -191,7 +196,7 @@ def _by_volume(item: Item, ways: Ways) -> Sale:
         full = tidy(item.product["unit_price"])
         low = step[0] if step else ZERO
         price = tidy(rounded(percent_of(full, step[1]), item.product["price_places"])) if step else full
-    detail = ways.jurisdiction.customs.billing.volume.format(low=ways.number(low), unit=item.product["unit"])
+    detail = ways.jurisdiction.customs.billing.volume.format(low=ways.number(low), unit=ways.unit(item.product, low))
     return replace(_plain(item, *((detail,) if low else ()), pricing=VOLUME), unit_price=price)
 
 

@@ -39,6 +39,7 @@ from docgen_core.packs.invoice.parties import Resident, customer_abroad, custome
 from docgen_core.packs.invoice.pricing import Ways
 from docgen_core.packs.invoice.reconcile import reconcile
 from docgen_core.packs.invoice.taxation import Deal, Treatment, categories, usual_deal, wanted_deal
+from docgen_core.packs.invoice.unit_words import inflected
 from docgen_core.runs.selection import AS_PRINTED, Selection
 
 INVOICE, RECEIPT = "invoice", "receipt"
@@ -238,7 +239,7 @@ class _Draft:
         takes_back = kind in (CREDIT_NOTE, CORRECTIVE)
         terms = self.jurisdiction.terms(habits, self.issued)
         owed = self.billed and not takes_back and not conditions.pays_in_cash(result.totals)
-        parts = self._instalments(result, terms.due) if owed else ()
+        parts = conditions.in_parts(result.totals, terms.due, company.currency, draws) if owed else ()
         facts = Facts(kind, self.issued, order.service_from, order.service_to, result.tax_lines)
         return Invoice(
             document_id=f"{run.stream}-{self.index:07d}",
@@ -263,7 +264,7 @@ class _Draft:
             rounding_policy=self.policy.value,
             seller=company.resident.party,
             buyer=buyer.resident.party if self.billed else None,
-            lines=result.lines,
+            lines=inflected(result.lines, self.jurisdiction.locale),
             tax_lines=result.tax_lines,
             totals=result.totals,
             payment=self._payment(kind, result, parts, terms.text),
@@ -368,9 +369,6 @@ class _Draft:
         asked = self.run.selection.line_items
         most = min(LAYOUTS[self.look.layout].most_lines, asked[1] if asked else LAYOUTS[self.look.layout].most_lines)
         return len(result.lines) < most
-
-    def _instalments(self, result: Computation, due: date) -> tuple[Instalment, ...]:
-        return conditions.in_parts(result.totals, due, self.company.currency, self.draws)
 
     def _number(self, kind: str, issued: date) -> str:
         prefixes = self.jurisdiction.customs.prefixes[kind]

@@ -101,6 +101,8 @@ class Language(BaseModel):
     sentence_separator: str
     units: dict[str, tuple[str, ...]]
     words: dict[str, str]
+    inflected: tuple[tuple[str, ...], ...] = ()
+    """Forms of the printed units that follow a quantity (`unit_words.py`)."""
     texts_of: str | None = None
     """Language whose texts it takes, where it has none of its own: Mexican Spanish those of Spain."""
     instead: dict[str, str] = Field(default_factory=dict)

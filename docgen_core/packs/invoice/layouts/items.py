@@ -102,9 +102,6 @@ _ONLY_WHERE_RATES_DIFFER = frozenset({"letter"})
 FORM_ROWS = 8
 """Rows of a pad or a Japanese form; those that no line fills are printed empty."""
 
-MOST_TOGETHER, LINES_APART = 3, 5
-"""A document's end takes at most so many lines to its page, one for each so many lines that there are."""
-
 _DETAIL = Markup('<div class="detail">{}</div>')
 _QUANTITIES = frozenset({"quantity", "quantity_unit"})
 TIMES = Markup(" × ")
@@ -119,7 +116,7 @@ class ItemTable:
         self._sheet, self._code = sheet, code
         self.lines = sheet.lines
         self.first, self.last = _parted(self.lines)
-        """Lines that may end any page, and those that stay with what follows the table."""
+        """Lines that may end any page, and what stays with the totals: a line at least."""
         layout = sheet.invoice.layout
         order = sheet.habits.choice("column_order", _ORDERS[layout])
         self.columns = tuple(
@@ -180,8 +177,8 @@ class ItemTable:
 
 
 def _parted(lines: list[Cells]) -> tuple[list[Cells], list[Cells]]:
-    """All but the last few lines, and those; a band is not parted from the price that it belongs to."""
-    at = len(lines) - min(MOST_TOGETHER, -(-len(lines) // LINES_APART))
+    """All but the last line, and that; a band is not parted from the price that it belongs to."""
+    at = len(lines) - 1
     while lines[at]["kind"] == LineKind.TIER_BAND:
         at -= 1
     return lines[:at], lines[at:]

@@ -8,7 +8,6 @@ import math
 import pytest
 
 from docgen_core.packs.invoice.layouts import LAYOUTS
-from docgen_core.packs.invoice.layouts.items import LINES_APART, MOST_TOGETHER
 
 POINTS_PER_MM = 72 / 25.4
 ANCHORS = ("number", "seller_name", "description", "gross_total", "amount_due", "payment_terms")
@@ -146,6 +145,12 @@ ENDS = [
 ]
 
 
+TOTALS_FIRST = {"sidebar", "statement", "utility"}
+FLOW = ("description", "gross_total", "payment_terms", "notes")
+MOST_BLANK = 0.42
+"""Of a page's height: a line with the totals, the margin, and the foot of a letter."""
+
+
 class TestItemisation:
     def test_follows_a_page_of_totals_and_repeats_its_head(self, printed):
         document = printed(locale="de-DE", layout="telecom", lines=400)
@@ -160,14 +165,18 @@ class TestItemisation:
 
 class TestEndOfDocument:
     @pytest.mark.parametrize(("layout", "lines"), ENDS)
-    def test_stands_with_the_last_lines(self, printed, layout, lines):
+    def test_totals_stand_with_the_last_line_and_no_page_before_the_last_is_left_half_blank(
+        self, printed, layout, lines
+    ):
         document = printed(locale="de-DE", layout=layout, lines=lines, discounts=lines % 2 == 0, seed=lines)
         last = document.rendered.pages
         page_of = {int(box.print.row_key): box.page for box in document.boxes("description")}
-        assert set(page_of.values()) == set(range(1, last + 1))
-        together = min(MOST_TOGETHER, math.ceil(lines / LINES_APART))
-        assert {page_of[line] for line in range(lines - together + 1, lines + 1)} == {last}
-        assert {box.page for box in document.boxes("notes")} == {last}
+        end = page_of[lines]
+        assert max(box.page for box in document.boxes("gross_total")) == (1 if layout in TOTALS_FIRST else end)
+        assert set(page_of.values()) == set(range(1, end + 1)) and last <= end + 1
+        for page in range(1, last):
+            flow = [box for column in FLOW for box in document.boxes(column) if box.page == page]
+            assert min(box.quad[5] for box in flow) < MOST_BLANK * document.rendered.page_sizes[page - 1][1]
 
     @pytest.mark.parametrize("layout", PAGED)
     def test_a_long_name_wraps_within_its_place(self, printed, layout):
