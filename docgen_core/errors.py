@@ -193,14 +193,15 @@ class RecordRefused(DocgenError):
 
 
 class GlyphMissing(DocgenError):
-    """A text holds characters that no bundled face covers; lists the code points."""
+    """A text holds characters that no bundled face covers; lists the code points, names the document if it is known."""
 
     exit_code = 3
 
-    def __init__(self, text: str, code_points: Iterable[str]) -> None:
-        self.code_points = tuple(sorted(set(code_points)))
+    def __init__(self, text: str, code_points: Iterable[str], document_id: str = "") -> None:
+        self.text, self.code_points = text, tuple(sorted(set(code_points)))
         listed = ", ".join(f"U+{ord(char):04X}" for char in self.code_points)
-        super().__init__(f"no bundled face draws {listed} in {text!r}")
+        where = f"document {document_id}: " if document_id else ""
+        super().__init__(f"{where}no bundled face draws {listed} in {text!r}")
 
 
 class RenderFailed(DocgenError):

@@ -125,6 +125,7 @@ def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Text], lis
         for number, sheet in enumerate(document, start=1):
             size = tuple(round(side, BOX_PLACES) for side in sheet.get_size())
             sizes.append((size[0], size[1]))
+            gates.refuse_vast(number, sizes[-1])
             chars, boxes, _ = text_layer(sheet)
             texts.append((chars, boxes))
             picture = gates.picture_of(sheet, sizes[-1])
@@ -132,8 +133,8 @@ def _read(raw: bytes) -> tuple[tuple[tuple[float, float], ...], list[_Text], lis
             gates.refuse_missing_glyphs(number, chars)
             gates.refuse_outside(number, sizes[-1], chars, boxes)
             marks = links(document, sheet)
-            seen = gates.inked(picture, sizes[-1][1], np.concatenate((boxes, marks[1])))
-            fragments += _fragments(number, texts[-1], marks, seen[: len(boxes)], seen[len(boxes) :])
+            found = gates.contrasts(picture, sizes[-1][1], np.concatenate((boxes, marks[1])))
+            fragments += _fragments(number, texts[-1], marks, found[: len(boxes)], found[len(boxes) :])
             sheet.close()
     finally:
         document.close()
@@ -147,30 +148,34 @@ def _fragments(
     number: int,
     text: _Text,
     links: tuple[list[str], gates.Floats],
-    inked: npt.NDArray[np.bool_],
-    drawn: npt.NDArray[np.bool_],
+    of_chars: gates.Floats,
+    of_links: gates.Floats,
 ) -> Iterator[_Fragment]:
     """The page's links, each with the characters whose middle is inside it.
 
-    `inked` says of each character, and `drawn` of each link, whether it can be seen.
+    `of_chars` and `of_links` say how far each character, and what is in each link, stands out.
     """
     chars, boxes = text
     targets, rects = links
     link_of, char_of = within(boxes, rects)
     inside = "".join(map(chars.__getitem__, char_of.tolist()))
-    unseen = ~inked[char_of]
+    gates.refuse_tiny(number, targets, link_of, boxes[char_of, 1] - boxes[char_of, 3])
     ends = np.searchsorted(link_of, np.arange(len(targets) + 1))
     # The rectangle stands on whole pixels; the glyphs say where the text really begins and ends.
     filled = np.flatnonzero(np.diff(ends))
     rects[filled, 0] = np.minimum.reduceat(boxes[char_of, 0], ends[filled])
     rects[filled, 2] = np.maximum.reduceat(boxes[char_of, 2], ends[filled])
     _refuse_overlap(number, targets, rects)
+    plainest = of_links.copy()
+    plainest[filled] = np.maximum.reduceat(of_chars[char_of], ends[filled])
+    faint = plainest <= gates.READ_STEPS
+    unseen = (of_chars[char_of] <= gates.INK_STEPS) | faint[link_of]
     sides = (np.round(rects.astype(np.float64), BOX_PLACES) + 0.0).tolist()
     all_seen = not unseen.any()
     spans = zip(targets, sides, pairwise(ends.tolist()), strict=True)
     for place, (target, (left, top, right, bottom), (start, end)) in enumerate(spans):
         hidden = "" if all_seen else "".join(np.array(list(inside[start:end]))[unseen[start:end]])
-        if start == end and not drawn[place]:
+        if start == end and faint[place]:
             hidden = _PICTURE
         yield _Fragment(target, number, left, top, right, bottom, inside[start:end], hidden)
 

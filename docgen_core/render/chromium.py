@@ -59,7 +59,8 @@ _LIVE_PAGE = (
     "html{-webkit-print-color-adjust:exact;print-color-adjust:exact}"
     f"html{{{_DEFAULT_FONT}}}@page{{{_DEFAULT_FONT}}}body{{margin:0}}"
     "a[href^='golden:']{color:inherit;text-decoration:none}"
-    "*{overflow:visible!important;clip-path:none!important}"  # what does not fit is seen, not hidden
+    # What does not fit is seen, not hidden; and a shadow of text is text once more, to whoever reads the file.
+    "*{overflow:visible!important;clip-path:none!important;text-shadow:none!important}"
     '</style><style id="docgen-page"></style></head><body></body></html>'
 )
 _FAMILY = """["']([^"']+)["']"""
@@ -202,7 +203,10 @@ class Renderer:
         """
         body = unicodedata.normalize("NFC", page.body)
         drawn = set().union(*(map(unescape, (body, page.running_text, page.style))))
-        self._check_glyphs(page, drawn)
+        try:
+            self._check_glyphs(page, drawn)
+        except GlyphMissing as missing:
+            raise GlyphMissing(missing.text, missing.code_points, document_id) from None
         families = self._needed(page, drawn)
         try:
             raw = self._print(page, body, families)

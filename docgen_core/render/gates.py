@@ -31,6 +31,13 @@ INK_DPI = 50
 """A full stop of small print still darkens a pixel; finer pictures cost more and tell no more."""
 INK_STEPS = 1.0
 """Standard deviation of grey, of 255, above which a character stands out from what is under it."""
+READ_STEPS = 6.0
+"""Above which a value's plainest character can be read. The palest that any layout prints has 18."""
+LEAST_POINTS = 4.0
+"""Height of a character's box below which nobody reads it. The lowest that any layout prints has 6.5."""
+MOST_SQUARE_POINTS = 8_100_000
+"""Of a sheet of A0. What is made of a sheet grows with its area, and the memory of all workers with it."""
+_MILLIMETRES_A_POINT = 25.4 / 72
 _PIXELS_A_POINT = INK_DPI / 72
 _NARROW_PIXELS = 2
 _WHITE = 255
@@ -59,6 +66,13 @@ def picture_of(sheet: Any, size: tuple[float, float]) -> Picture:
     raw.FPDF_RenderPageBitmap(bitmap, sheet.raw, 0, 0, width, height, 0, raw.FPDF_GRAYSCALE)
     raw.FPDFBitmap_Destroy(bitmap)
     return picture
+
+
+def refuse_vast(number: int, size: tuple[float, float]) -> None:
+    """Raise `RenderFailed` for a sheet that is larger than A0, before a picture is made of it."""
+    if size[0] * size[1] > MOST_SQUARE_POINTS:
+        wide, high = (round(side * _MILLIMETRES_A_POINT) for side in size)
+        raise RenderFailed(f"page {number} has {wide} by {high} mm, more than a sheet of A0; give it a smaller size")
 
 
 def refuse_blank(number: int, picture: Picture) -> None:
@@ -129,10 +143,20 @@ def refuse_shrunk(number: int, content: bytes) -> None:
         )
 
 
-def inked(picture: Picture, height_points: float, boxes: Floats) -> npt.NDArray[np.bool_]:
-    """For each character whether it can be seen: its box holds two shades at least.
+def refuse_tiny(number: int, targets: Sequence[str], link_of: npt.NDArray[np.intp], heights: Floats) -> None:
+    """Raise `RenderFailed` when a character of a value is too small to be read; `link_of` says whose each is."""
+    if len(heights) and heights.min() < LEAST_POINTS:
+        tiniest = int(heights.argmin())
+        raise RenderFailed(
+            f"page {number}: {targets[link_of[tiniest]]!r} is printed {heights[tiniest]:.1f} points high, "
+            "too small to be read"
+        )
 
-    White on white, transparent, or covered by something drawn later, it cannot.
+
+def contrasts(picture: Picture, height_points: float, boxes: Floats) -> Floats:
+    """How far each character stands out: the standard deviation of grey in its box.
+
+    White on white, transparent, or covered by something drawn later, it has none.
     """
     import cv2
 
@@ -147,8 +171,8 @@ def inked(picture: Picture, height_points: float, boxes: Floats) -> npt.NDArray[
     mean, square = (
         (table[y1, x1] - table[y0, x1] - table[y1, x0] + table[y0, x0]) / area for table in cv2.integral2(picture)
     )
-    shades: npt.NDArray[np.bool_] = square - mean * mean > INK_STEPS**2
-    return shades
+    found: Floats = np.sqrt(np.maximum(square - mean * mean, 0))
+    return found
 
 
 def _pixels(start: Any, end: Any, room: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

@@ -194,6 +194,11 @@ def test_the_published_file_has_no_links_and_says_it_is_a_specimen(draw: Callabl
         ("<p style='color:#fff'>{value}</p>x", "'Nettotal' cannot be seen"),
         ("<p style='background:#123;color:#123'>{value}</p>", "cannot be seen"),
         ("<p style='opacity:0'>{value}</p>x", "not on the page|cannot be seen"),
+        ("<p style='opacity:.05'>{value}</p>x", "'Nettotal' cannot be seen"),
+        ("<p style='color:#f0f0f0'>{value}</p>x", "'Nettotal' cannot be seen"),
+        ("<p style='transform:scale(.1)'>{value}</p>x", r"rows/1/total/0' is printed \d\.\d points high, too small"),
+        ("<p style='font-size:2pt'>{value}</p>x", "too small to be read"),
+        ("<style>@page{{size:3000mm 5000mm}}</style>{value}", "page 1 has 3000 by 5000 mm, more than a sheet of A0"),
         ("<p>{value}</p><div style='position:absolute;inset:0;background:#eee'></div>x", "cannot be seen"),
         (
             "<p>{value}</p><div style='position:absolute;inset:0 auto 0 5mm;width:9mm;background:#fff'></div>",
@@ -232,6 +237,11 @@ def test_what_does_not_fit_is_seen_and_not_hidden(draw: Callable, paper: Any) ->
     assert [box.text for box in rendered.boxes] == ["A long name that has no room where it stands"]
 
 
+def test_a_shadow_says_nothing_once_more(draw: Callable, paper: Any, words: Callable) -> None:
+    rendered = draw(paper.page(f"<p style='text-shadow:0 9mm 0 #000'>{paper.show('total', '12.00')}</p><br>x"))
+    assert [word.text for word in words(rendered.pdf)[0]] == ["12.00", "x"]
+
+
 BARS = '<svg style="width:20mm;height:8mm" viewBox="0 0 20 8"><path fill="{ink}" d="M2 0h3v8h-3zM9 0h2v8h-2z"/></svg>'
 
 
@@ -257,7 +267,7 @@ def test_a_value_in_a_repeated_table_head_is_refused(draw: Callable, paper: Any)
 
 
 def test_a_value_no_face_draws_is_refused_by_name_before_drawing(draw: Callable, paper: Any) -> None:
-    with pytest.raises(GlyphMissing, match="U\\+1F527 in 'Schlüssel"):
+    with pytest.raises(GlyphMissing, match="document doc-1: no bundled face draws U\\+1F527 in 'Schlüssel"):
         draw(paper.page(f"<p>{paper.show('item', 'Schlüssel 🔧')}</p>"))
 
 
