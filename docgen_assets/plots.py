@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.ticker import MaxNLocator
 
     from docgen_core.blobs.contract import BlobStore
     from docgen_core.export.reader import RunReader
@@ -27,6 +28,10 @@ _SIZE = (6.4, 3.2)
 """Inches."""
 _DPI = 80
 """Some 15 kB of PNG: it is kept in the event log, which is read whole for every view of the asset."""
+_ROW, _FRAME = 0.17, 0.8
+"""Inches: a bar with its label, and what stands around the bars."""
+_TICKS = 6
+"""Intervals of an axis at most: the labels of more would touch."""
 _CURRENCIES = 12
 """Box plots that one picture has room for: those of the most invoices."""
 
@@ -40,13 +45,15 @@ def documents_by_locale_and_condition(documents: pd.DataFrame) -> dg.MarkdownMet
 def totals_by_currency(invoices: pd.DataFrame) -> dg.MarkdownMetadataValue:
     """Boxes: the spread of gross totals in each currency, on a scale of tens. Columns `currency`, `gross_total`."""
     amounts = invoices.assign(gross_total=invoices["gross_total"].abs()).query("gross_total > 0")
-    usual = amounts["currency"].value_counts().index[:_CURRENCIES]
+    every = amounts["currency"].value_counts().index
+    usual = every[:_CURRENCIES]
+    which = "currency" if len(usual) == len(every) else f"currency: of {len(every)}, the {_CURRENCIES} of most invoices"
 
     def draw(axes: Axes) -> None:
         wide = {currency: amounts.loc[amounts["currency"] == currency, "gross_total"] for currency in sorted(usual)}
         frame = _frame({currency: column.reset_index(drop=True) for currency, column in wide.items()})
         frame.plot.box(ax=axes, logy=True)
-        axes.set_ylabel("gross total")
+        axes.set(xlabel=which, ylabel="gross total, without its sign")
 
     return _drawn(draw, "gross totals by currency") if len(usual) else dg.MetadataValue.md("no amounts")
 
@@ -60,6 +67,7 @@ def units_over_time(samples: Iterable[tuple[float, int]], total: int) -> dg.Mark
         frame.plot(ax=axes, drawstyle="steps-post", legend=False)
         axes.axhline(total, linestyle=":", color="grey")
         axes.set(xlabel="seconds", ylabel="units done", ylim=(0, 1.05 * max(total, 1)))
+        axes.yaxis.set_major_locator(_ticks(whole=True))
 
     return _drawn(draw, "units done over time")
 
@@ -71,9 +79,20 @@ def spend_by_model(calls: pd.DataFrame) -> dg.MarkdownMetadataValue:
 
 
 def _bars(frame: pd.DataFrame, axes: Axes, unit: str) -> None:
-    frame.plot.barh(ax=axes, stacked=True)
-    axes.set(xlabel=unit, ylabel="")
-    axes.legend(fontsize="small")
+    """Stacked bars, one a row from above, on a picture as tall as they need; the legend beside them."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.set_figheight(max(_SIZE[1], _FRAME + _ROW * len(frame)))
+    frame.iloc[::-1].plot.barh(ax=axes, stacked=True, legend=False)
+    axes.set(xlabel=unit, ylabel=frame.index.name)
+    axes.xaxis.set_major_locator(_ticks(whole=all(kind.kind == "i" for kind in frame.dtypes)))
+    figure.legend(loc="outside right upper", fontsize="small", title=frame.columns.name)
+
+
+def _ticks(*, whole: bool) -> MaxNLocator:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(_TICKS, steps=[1, 2, 5, 10], integer=whole)
 
 
 def _frame(columns: dict[str, object]) -> pd.DataFrame:

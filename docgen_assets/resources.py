@@ -102,9 +102,13 @@ class Corpus(dg.ConfigurableResource):  # type: ignore[type-arg]
     documents_per_range: int = Field(default=75, description="Documents to make for each company range.")
     seed: int = Field(default=0, description="The same seed gives the same documents, byte for byte.")
     locales: list[str] = Field(
-        default=[], description="Only companies that write in these locales: en-US, de-DE, ja-JP. Empty: all."
+        default=[],
+        description="Only companies that write in these locales, e.g. de-DE, ja-JP. Empty: all. Here as in every list: "
+        "a name that there is not is refused, naming those that there are.",
     )
-    jurisdictions: list[str] = Field(default=[], description="Only sellers of these countries: US, DE, JP. Empty: all.")
+    jurisdictions: list[str] = Field(
+        default=[], description="Only sellers of these countries, e.g. US, DE, JP. Empty: all."
+    )
     layouts: list[str] = Field(default=[], description="Only these page layouts. Empty: all.")
     business_types: list[str] = Field(default=[], description="Only companies of these business types. Empty: all.")
     conditions: dict[str, int] = Field(

@@ -62,12 +62,14 @@ def launch_catalogue_workers(
     """Make the chosen ranges of the catalogue version and say what is in them."""
     from docgen_core.llm.mix import load_mix
     from docgen_core.runs.catalogue import build_catalogue_run
+    from docgen_core.runs.plan import check_request
     from docgen_core.state.budget import nano_dollars
 
     ranges = ranges_of(context.partition_keys)
     units = tuple(each.unit for each in ranges)
     with said_plainly(), stores.opened() as here:
         config.check()
+        check_request(corpus.request(ranges[0]))  # what the plan would refuse is not to cost a catalogue first
         mix = load_mix(config.mix) if config.mix else None
         if mix:
             mix.require_keys()  # as its workers will have to, each in its own log only

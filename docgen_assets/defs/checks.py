@@ -275,7 +275,7 @@ def row_counts_match(
             else []
             for key in promised
         }
-        yield _report(context, found, "materialise the tables of the range again", check=check)
+        yield _report(context, found, "launch the job export_ranges for the range: it replaces the rows", check=check)
 
 
 def _report(
@@ -313,6 +313,6 @@ def _told(
     rows = [{"range": key, **finding} for key, findings in found.items() for finding in findings]
     return {
         "passed": not rows,
-        "description": f"{len(rows)} findings: {what_to_do}" if rows else None,
+        "description": f"{len(rows)} finding{'s' * (len(rows) > 1)}: {what_to_do}" if rows else None,
         "metadata": {"findings": len(rows), **figures, **({"the first": table(rows[:_SHOWN])} if rows else {})},
     }

@@ -21,10 +21,11 @@ from docgen_assets.defs.common import (
     version_of,
 )
 from docgen_assets.failures import said_plainly
-from docgen_assets.partitions import company_ranges
+from docgen_assets.partitions import SETTINGS, company_ranges
 from docgen_assets.plots import plots_of
 from docgen_assets.resources import Corpus, Stores
 from docgen_assets.warehouse import opened_sink, preview
+from docgen_core.export import SCHEMES, split_uri
 from docgen_core.runs.usage import LLM_USAGE
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 WRITER_POOL = "duckdb_writer"
 """Steps that write the sink queue here. Only a throttle: the sink has a lock of its own."""
+
+_KINDS = {"table"} | ({split_uri(SETTINGS.sink)[0]} & set(SCHEMES))
+"""What the graph shows of a table: where it is. A sink that there is not is for the step to refuse."""
 
 _DESCRIPTIONS = {
     "invoices": "One row a document: parties, dates, terms and totals, as printed.",
@@ -65,7 +69,7 @@ def _specs(
             group_name=GROUP,
             owners=OWNERS,
             tags=TAGS,
-            kinds={"table", "duckdb"},
+            kinds=_KINDS,
             code_version=PACK.version,
             metadata={
                 "dagster/column_schema": table_schema({table: schema}),

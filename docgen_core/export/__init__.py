@@ -34,10 +34,8 @@ def open_sink(uri: str, client: Any = None) -> GoldenSink:
     A bare path is relative to the working directory and made absolute here. Raises `UsageError`,
     and `MissingExtra` where a warehouse's client is not installed.
     """
-    scheme, separator, place = uri.partition("://")
-    if not separator:
-        is_file = uri.partition("?")[0].lower().endswith(DUCKDB_SUFFIX)
-        scheme, place = ("duckdb" if is_file else "parquet"), uri
+    scheme, place = split_uri(uri)
+    bare = place == uri
     if scheme not in SCHEMES:
         raise UsageError(
             f"sink URI {uri!r}: unknown scheme {scheme!r}; there are {', '.join(SCHEMES)}, "
@@ -50,8 +48,16 @@ def open_sink(uri: str, client: Any = None) -> GoldenSink:
     if not place.strip("/ "):
         raise UsageError(f"sink URI {uri!r} names no place; write duckdb:///abs/file.duckdb or parquet:///abs/dir")
     if scheme == "duckdb":
-        return _open_duckdb(uri, place, client, bare=not separator)
-    return _open_parquet(uri, place, client, bare=not separator)
+        return _open_duckdb(uri, place, client, bare=bare)
+    return _open_parquet(uri, place, client, bare=bare)
+
+
+def split_uri(uri: str) -> tuple[str, str]:
+    """The scheme of a sink's URI, or what a bare path stands for, and the place. An unknown one is no error here."""
+    scheme, separator, place = uri.partition("://")
+    if separator:
+        return scheme, place
+    return ("duckdb" if uri.partition("?")[0].lower().endswith(DUCKDB_SUFFIX) else "parquet"), uri
 
 
 def _open_parquet(uri: str, place: str, client: Any, *, bare: bool) -> GoldenSink:

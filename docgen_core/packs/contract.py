@@ -88,6 +88,9 @@ class Pack(Protocol):
     catalogue_tables: Mapping[str, pa.Schema]
     """The catalogue's tables; `companies` is one of them, each has `company_id`."""
 
+    def refuse_impossible(self, selection: Selection) -> None:
+        """Raise `SelectionRefused` for what no catalogue could serve, before there is one."""
+
     def eligible(self, selection: Selection, companies: Iterator[Row]) -> list[int]:
         """Company ids that can serve the selection, in id order. Raises `SelectionRefused`."""
 

@@ -123,6 +123,17 @@ def preview(state: StateStore, blobs: BlobStore, request: RunRequest) -> Preview
     return Preview(_plan_of(marker), companies, existing is not None)
 
 
+def check_request(request: RunRequest) -> None:
+    """Raise `UsageError` or `SelectionRefused` for what could be planned on no catalogue. Looks at none."""
+    check_run_id(request.run_id)
+    _check_number("documents", request.documents, 1, MAX_DOCUMENTS)
+    _check_number("seed", request.seed, 0, MAX_SEED)
+    if request.unit_size is not None:
+        _check_number("unit size", request.unit_size, 1, MAX_UNIT_SIZE)
+    _refuse_pictures_as_web_pages(request.selection)
+    load_pack(request.pack).refuse_impossible(request.selection)
+
+
 def fleet_warning(total_units: int, workers: int) -> str | None:
     """A line for people when some workers would end with nothing to do; else None."""
     if workers == 1 or total_units >= UNITS_A_WORKER * workers:
@@ -205,12 +216,9 @@ def _plan_of(marker: RunMarker) -> Plan:
 
 
 def _marker_of(state: StateStore, blobs: BlobStore, request: RunRequest) -> RunMarker:
-    run_id = check_run_id(request.run_id)
-    _check_number("documents", request.documents, 1, MAX_DOCUMENTS)
-    _check_number("seed", request.seed, 0, MAX_SEED)
+    check_request(request)
+    run_id = request.run_id
     unit_size = usual_unit_size(request.documents) if request.unit_size is None else request.unit_size
-    _check_number("unit size", unit_size, 1, MAX_UNIT_SIZE)
-    _refuse_pictures_as_web_pages(request.selection)
     spec = DocumentsSpec(
         pack=request.pack,
         pack_version=load_pack(request.pack).version,

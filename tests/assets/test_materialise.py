@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FIRST, SECOND, LAST = "00000-00003", "00004-00007", "00008-00009"
 RUN = f"invoices-{FIRST}"
+FIRST_STEP = "catalogue.launch_catalogue_workers"
 
 
 def materialised(location: Location, asset: str, key: str) -> dg.AssetMaterialization:
@@ -127,8 +128,12 @@ def test_other_documents_under_the_same_corpus_name_are_refused_saying_so(made: 
     ],
     ids=str,
 )
-def test_a_wrong_setting_is_refused_in_one_line_that_names_it(made: Location, setting: dict[str, object], said: str):
-    refused = made.refusal(made.generate(FIRST, **{"name": "wrong", **setting}))
+def test_a_wrong_setting_is_refused_in_one_line_that_names_it_before_anything_is_made(
+    made: Location, setting: dict[str, object], said: str
+):
+    result = made.generate(FIRST, **{"name": "wrong", **setting})
+    refused = made.refusal(result)
+    assert [each.step_key for each in result.all_events if each.is_step_failure] == [FIRST_STEP]
     assert said in refused
     assert "\n" not in refused
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -64,6 +65,26 @@ def test_equal_figures_are_equal_bytes_and_others_are_not():
     refund = pd.DataFrame({"currency": ["EUR", "JPY"], "gross_total": [-12.5, 0.0]})
     pixels(totals_by_currency(refund))
     assert totals_by_currency(refund.assign(gross_total=0.0)).value == "no amounts"
+
+
+def test_however_many_bars_there_are_each_has_its_label_and_nothing_covers_another(monkeypatch: pytest.MonkeyPatch):
+    from matplotlib.figure import Figure
+
+    from docgen_assets.plots import documents_by_locale_and_condition
+
+    drawn: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *to, **how: (drawn.append(figure), save(figure, *to, **how)))
+    locales, conditions = [f"xx-{number:02d}" for number in range(30)], ["clean", "highlighter_notes"]
+    rows = [{"locale": locale, "condition": each} for locale in locales for each in conditions]
+    pixels(documents_by_locale_and_condition(pd.DataFrame(rows)))
+    (axes,), (legend,) = drawn[0].axes, drawn[0].legends
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("documents", "locale")
+    labels = sorted(axes.get_yticklabels(), key=lambda label: label.get_position()[1])
+    assert [label.get_text() for label in labels] == locales[::-1], "read from above"
+    boxes = [label.get_window_extent() for label in labels]
+    assert all(lower.y1 <= upper.y0 for lower, upper in itertools.pairwise(boxes))
+    assert not legend.get_window_extent().overlaps(axes.get_window_extent())
 
 
 def test_the_location_loads_without_what_draws():

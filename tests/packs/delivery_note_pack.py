@@ -87,12 +87,14 @@ class DeliveryNotes:
     def trouble(self, index: int) -> None:
         """What goes wrong with this document or company: nothing, here."""
 
-    def eligible(self, selection: Selection, companies: Iterator[Row]) -> list[int]:
+    def refuse_impossible(self, selection: Selection) -> None:
         unknown = sorted(set(selection.conditions) - set(CONDITIONS))
         if unknown:
             raise SelectionRefused(
                 f"delivery notes have no condition {unknown[0]!r}; there are {', '.join(CONDITIONS)}"
             )
+
+    def eligible(self, selection: Selection, companies: Iterator[Row]) -> list[int]:
         return [row["company_id"] for row in companies]
 
     def catalogue_rows(self, spec: CatalogueSpec, company_id: int) -> Rows:

@@ -38,10 +38,7 @@ def eligible(selection: Selection, companies: Iterator[Row]) -> list[int]:
     Raises `SelectionRefused` for a name that there is not, and for a combination that no company of
     the catalogue fits, saying why and naming what there is.
     """
-    _refuse_unknown_names(selection)
-    _refuse_far_days(selection)
-    _refuse_what_no_layout_holds(selection)
-    _refuse_foreign_layouts(selection)
+    refuse_impossible(selection)
     constraints = _constraints(selection)
     seen, stopped, fitting = _Seen(), _Stopped(constraints), []
     for row in companies:
@@ -54,6 +51,14 @@ def eligible(selection: Selection, companies: Iterator[Row]) -> list[int]:
         told = f": {why}; {seen.span}" if why else f"; {seen.summary()}"
         raise SelectionRefused(f"no company fits {_wish(constraints)}{told}")
     return sorted(fitting)
+
+
+def refuse_impossible(selection: Selection) -> None:
+    """Raise `SelectionRefused` for a name that there is not, and for what no catalogue could serve."""
+    _refuse_unknown_names(selection)
+    _refuse_far_days(selection)
+    _refuse_what_no_layout_holds(selection)
+    _refuse_foreign_layouts(selection)
 
 
 # Names ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from docgen_core.llm.items import TextItem, Written
 from docgen_core.packs.contract import Pack, Row, Rows, RunView
 from docgen_core.packs.invoice import record, tables
 from docgen_core.packs.invoice.catalogue import CATALOGUE_TABLES, catalogue_rows, text_items, with_texts
-from docgen_core.packs.invoice.eligibility import eligible
+from docgen_core.packs.invoice.eligibility import eligible, refuse_impossible
 from docgen_core.packs.invoice.layouts import render_page
 from docgen_core.packs.invoice.model import Invoice
 from docgen_core.render.html import Page
@@ -24,6 +24,10 @@ class InvoicePack:
     version = "6"
     tables: Mapping[str, pa.Schema] = tables.TABLES
     catalogue_tables: Mapping[str, pa.Schema] = CATALOGUE_TABLES
+
+    def refuse_impossible(self, selection: Selection) -> None:
+        """Raise `SelectionRefused` for a name that there is not, and for what no catalogue could serve."""
+        refuse_impossible(selection)
 
     def eligible(self, selection: Selection, companies: Iterator[Row]) -> list[int]:
         """Company ids that can serve the selection, in id order.
