@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -105,8 +106,9 @@ def _refuse_no_place(predictions: Sequence[Path], reports: Sequence[Path]) -> No
     """Raise `UsageError` before anything is scored when a report could not be written, or over what is read."""
     taken = {path.resolve() for path in predictions}
     for report in reports:
-        if report.is_dir() or not report.absolute().parent.is_dir():
-            raise UsageError(f"cannot write {str(report)!r}: name a file in a folder that is there")
+        folder = report.absolute().parent
+        if report.is_dir() or not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise UsageError(f"cannot write {str(report)!r}: name a file in a folder that is there and may be written")
         if report.resolve() in taken:
             raise UsageError(f"cannot write {str(report)!r}: it is another file of this command; name a new one")
         taken.add(report.resolve())
