@@ -13,9 +13,9 @@ from decimal import Decimal
 
 from docgen_core.draws import Draws
 from docgen_core.packs.contract import Row
+from docgen_core.packs.invoice import moments
 from docgen_core.packs.invoice.arithmetic import Sale
 from docgen_core.packs.invoice.calendar_days import month_end, month_start, working_day, working_days
-from docgen_core.packs.invoice.catalogue import content
 from docgen_core.packs.invoice.jurisdictions import Jurisdiction
 from docgen_core.packs.invoice.pricing import (
     CREDIT,
@@ -289,8 +289,7 @@ def _item(product: Row, offer: Offer, setting: Setting, occasion: _Occasion, dra
 
 
 def _in_season(product: Row, setting: Setting, occasion: _Occasion) -> bool:
-    months = content.months(setting.ways.business_type).get((product.get("niche", ""), product.get("family", "")), ())
-    return setting.jurisdiction.in_season(months, occasion.last.month)
+    return moments.fits(product, setting.ways.business_type, setting.jurisdiction, occasion.first, occasion.last)
 
 
 def _due(product: Row, setting: Setting, occasion: _Occasion) -> bool:
