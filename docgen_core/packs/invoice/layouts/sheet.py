@@ -40,6 +40,13 @@ NOTHING = Markup("")
 MINUS = Markup("−")
 DELIVERING = "per_unit"
 """Billing model of those who sell goods; the others' documents are for services."""
+PERFORMING = frozenset(
+    {
+        "architecture_office", "energy_telecom", "facility_services", "fitness_club", "it_services",
+        "painting_drywall", "software_saas", "training_provider", "waste_disposal",
+    }
+)  # fmt: skip
+"""Trades that hand nothing over, whatever they bill by the piece."""
 REDUCED = "AA"
 """Tax category of a reduced rate."""
 
@@ -167,7 +174,9 @@ class Sheet:
                 yield from self.facts("original_number", "original_date")
 
     def _service(self) -> Iterator[Labelled]:
-        what = "delivery" if self.invoice.billing_model == DELIVERING else "service"
+        invoice = self.invoice
+        delivers = invoice.billing_model == DELIVERING and invoice.business_type not in PERFORMING
+        what = "delivery" if delivers else "service"
         first, last = self.inv["service_from"], self.inv["service_to"]
         if first and last and first != last:
             between = Markup("{}").format(self.w["range"])

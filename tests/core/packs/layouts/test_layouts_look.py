@@ -88,8 +88,9 @@ class TestWords:
     def test_goods_are_delivered_and_services_rendered(self, sample, locale):
         goods = sample(locale, "letter")
         words = words_for(locale, goods.identity.logo_seed)
-        for model, what in (("per_unit", "delivery"), ("hourly", "service")):
-            period = dataclasses.replace(goods, billing_model=model)
+        trades = (("per_unit", "office_supplies", "delivery"), ("per_unit", "training_provider", "service"))
+        for model, trade, what in (*trades, ("hourly", "office_supplies", "service")):
+            period = dataclasses.replace(goods, billing_model=model, business_type=trade)
             day = dataclasses.replace(period, service_from=period.service_to)
             for invoice, word in ((period, f"{what}_period"), (day, f"{what}_date")):
                 ((label, _),) = sheet.Sheet(invoice).facts("service")
