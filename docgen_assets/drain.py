@@ -143,12 +143,12 @@ def watch(
     progress = [(0.0, _done(pools, state))]
     try:
         fleet.start(workers)
-        context.log.info(f"{workers} workers on {', '.join(pool.run_id for pool in pools)}")
+        context.log.info(f"workers on {', '.join(pool.run_id for pool in pools)}: {workers}")
         due = began + REPORT_SECONDS
         while fleet.poll():
             time.sleep(POLL_SECONDS)
             if killed := fleet.replace_killed():
-                context.log.warning(f"{killed} workers were killed; started as many")
+                context.log.warning(f"workers that were killed: {killed}; started as many")
             alive = fleet.poll()
             if time.monotonic() >= due:
                 context.log.info(f"{_line(pools, state)}; {alive} workers alive")
@@ -205,8 +205,8 @@ def insist(state: StateStore, pool: Pool) -> None:
     if failed:
         listed = failed[:_LISTED_FAILURES]
         raise dg.Failure(
-            f"{len(failed)} units of run {pool.run_id!r} failed (unit {failed[0].index}: {failed[0].error}). The other "
-            "units are kept: when the cause is gone, re-execute from failure, or launch the job resume_run",
+            f"run {pool.run_id!r} has failed units: {len(failed)} (unit {failed[0].index}: {failed[0].error}). "
+            "The other units are kept: when the cause is gone, re-execute from failure, or launch the job resume_run",
             metadata={
                 "failed units": dg.MetadataValue.table(
                     [

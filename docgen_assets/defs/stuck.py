@@ -80,6 +80,6 @@ def _told(stuck: Sequence[Trouble]) -> dict[str, Any]:
     return {
         "passed": False,
         "severity": dg.AssetCheckSeverity.WARN,
-        "description": f"{len(stuck)} runs stand still; run {first.run_id!r}: {first.what}: {first.do}",
+        "description": f"runs that stand still: {len(stuck)}; {first.run_id!r}: {first.what}: {first.do}",
         "metadata": {"stuck runs": len(stuck), "what to do": table([trouble.as_row() for trouble in stuck])},
     }
