@@ -21,8 +21,8 @@ from docgen_core.cli.options import Places
 from docgen_core.errors import DocgenError
 
 if TYPE_CHECKING:
-    from docgen_core.runs.drain import UnitEvent
     from docgen_core.runs.fleet import LocalFleet
+    from docgen_core.runs.outcomes import UnitEvent
     from docgen_core.runs.status import RunStatus
     from docgen_core.runs.unit import RendererOnDemand
 
@@ -153,7 +153,8 @@ def _work_here(
     within: frozenset[int] | None,
     browser: RendererOnDemand | None,
 ) -> int:
-    from docgen_core.runs.drain import DrainEnd, work_run
+    from docgen_core.runs.drain import work_run
+    from docgen_core.runs.outcomes import DrainEnd
     from docgen_core.runs.worker import worker_identity
 
     with _reporter(before, voice) as reporter:

@@ -20,9 +20,10 @@ import pytest
 from docgen_core.blobs import open_blobs
 from docgen_core.canonical import sha256_hex
 from docgen_core.runs.catalogue import build_catalogue_run
-from docgen_core.runs.drain import DrainEnd, work_run
+from docgen_core.runs.drain import work_run
 from docgen_core.runs.fleet import LocalFleet
 from docgen_core.runs.manifest import iter_parts, read_root
+from docgen_core.runs.outcomes import DrainEnd
 from docgen_core.runs.plan import RunRequest, create_run
 from docgen_core.runs.selection import CatalogueSpec, Selection
 from docgen_core.runs.verify import verify_run

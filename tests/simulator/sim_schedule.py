@@ -39,8 +39,9 @@ from docgen_core.errors import (
 )
 from docgen_core.runs import catalogue_view, contents, drain, finalise, keeper, unit
 from docgen_core.runs.catalogue import build_catalogue_run
-from docgen_core.runs.drain import DrainEnd, work_run
+from docgen_core.runs.drain import work_run
 from docgen_core.runs.manifest import Plan, iter_parts, read_blob, read_root
+from docgen_core.runs.outcomes import DrainEnd
 from docgen_core.runs.plan import RunRequest, create_run
 from docgen_core.runs.selection import CatalogueSpec, Selection
 from docgen_core.runs.verify import FindingKind, verify_run

@@ -12,7 +12,8 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.blobs.file import FileBlobStore
 from docgen_core.canonical import sha256_hex
 from docgen_core.runs.catalogue import build_catalogue_run
-from docgen_core.runs.drain import DrainEnd, DrainOutcome, UnitEvent, work_run
+from docgen_core.runs.drain import work_run
+from docgen_core.runs.outcomes import DrainEnd, DrainOutcome, UnitEvent
 from docgen_core.runs.plan import PlannedRun, RunRequest, create_run
 from docgen_core.runs.selection import CatalogueSpec, Selection
 from docgen_core.runs.unit import RendererOnDemand

@@ -11,8 +11,9 @@ import pytest
 
 from docgen_core.errors import Damage, RunUnknown, RunWithdrawn, StorageFailed
 from docgen_core.runs import drain
-from docgen_core.runs.drain import DrainEnd, UnitOutcome, reopen_run, resume_run
+from docgen_core.runs.drain import reopen_run, resume_run
 from docgen_core.runs.manifest import read_plan
+from docgen_core.runs.outcomes import DrainEnd, UnitOutcome
 from docgen_core.runs.plan import preview
 from docgen_core.runs.selection import Selection
 from docgen_core.runs.texts import WriterSettings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from docgen_core.errors import StorageFailed
-from docgen_core.runs.drain import DrainEnd
+from docgen_core.runs.outcomes import DrainEnd
 from docgen_core.runs.verify import verify_run
 
 LEASE = "?lease_seconds=0.2&max_attempts=1000"

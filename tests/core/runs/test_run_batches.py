@@ -18,8 +18,9 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.llm import batches
 from docgen_core.llm.mix import ProviderMix, parse_mix
 from docgen_core.runs.catalogue import build_catalogue_run
-from docgen_core.runs.drain import DrainEnd, work_run
+from docgen_core.runs.drain import work_run
 from docgen_core.runs.manifest import read_root
+from docgen_core.runs.outcomes import DrainEnd
 from docgen_core.runs.selection import CatalogueSpec
 from docgen_core.runs.verify import verify_run
 from docgen_core.state import open_state

@@ -18,9 +18,10 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.errors import PlanConflict, UsageError
 from docgen_core.llm.mix import ProviderMix, parse_mix
 from docgen_core.runs.catalogue import build_catalogue_run, open_catalogue
-from docgen_core.runs.drain import DrainEnd, DrainOutcome, work_run
+from docgen_core.runs.drain import work_run
 from docgen_core.runs.gc import collect
 from docgen_core.runs.manifest import Root, read_root
+from docgen_core.runs.outcomes import DrainEnd, DrainOutcome
 from docgen_core.runs.plan import RunRequest, create_run
 from docgen_core.runs.preview import preview_texts
 from docgen_core.runs.selection import CatalogueSpec, Selection
