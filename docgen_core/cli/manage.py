@@ -55,10 +55,13 @@ def budget(
 ) -> int:
     """Set what a build may spend on language models in all; its workers go by it from their next slice on."""
     from docgen_core.state.budget import in_dollars, nano_dollars
+    from docgen_core.state.contract import RunKind
 
     cap = nano_dollars(dollars, "DOLLARS")
     with places(state, blobs, found=True) as here:
         run = run_named(here, run)
+        if here.state.run(run).marker.kind is not RunKind.CATALOGUE:
+            raise UsageError(f"run {run!r} makes documents, which asks no language model: a budget is a catalogue's")
         bounded = here.state.spend(run).budget is not None
         here.state.set_budget(run, cap)
     console.note(f"run {run!r} may spend ${in_dollars(cap)} in all; `docgen spend {run}` tells how it stands")

@@ -56,8 +56,10 @@ def plan(
     blobs: Blobs = None,
 ) -> int:
     """Plan a run without working on it; planning it again changes nothing."""
+    from docgen_core.runs.keys import check_run_id
     from docgen_core.runs.plan import fleet_warning
 
+    check_run_id(run)
     selection = wishes.selection()
     with places(state, blobs, catalogue=catalogue) as here:
         planned = _planned(here, run, documents, seed, selection, unit_size, workers=1, voice=Voice.of(False))
@@ -119,6 +121,9 @@ def generate(
     blobs: Blobs = None,
 ) -> int:
     """Plan a run and drain it. The same command again resumes it, and ends at once when it is done."""
+    from docgen_core.runs.keys import check_run_id
+
+    check_run_id(run)
     selection = wishes.selection()
     voice = Voice.of(as_json)
     with places(state, blobs, catalogue=catalogue) as here, stopping() as stop:
@@ -201,6 +206,7 @@ def build_catalogue(
     """Build a catalogue version: a run over company ranges, without a key or, with --mix, written by models."""
     from docgen_core.llm.mix import load_mix
     from docgen_core.runs.catalogue import build_catalogue_run
+    from docgen_core.runs.keys import check_name
     from docgen_core.runs.selection import CatalogueSpec
     from docgen_core.settings import load_settings
     from docgen_core.state.budget import nano_dollars
@@ -214,12 +220,13 @@ def build_catalogue(
         raise UsageError("--budget-usd and --dry-run are about language models: name them with --mix")
     if dry_run and models is not None:
         return _preview(version, spec, models, budget, as_json)
+    check_name(version, "catalogue version")
+    if models is not None:
+        models.require_keys()
     with (
         places(state, blobs, concurrency=concurrency, max_rejected_percent=max_rejected_percent) as here,
         stopping() as stop,
     ):
-        if models is not None:
-            models.require_keys()
         planned = build_catalogue_run(here.state, here.blobs, version, spec, mix=models, budget=budget)
         priced = models is not None and any(provider.price for provider in models.providers)
         if priced and planned.run.state is RunState.RUNNING and here.state.spend(planned.run.run_id).budget is None:
@@ -289,10 +296,8 @@ def _planned(
     workers: int,
     voice: Voice,
 ) -> PlannedRun:
-    from docgen_core.runs.keys import check_run_id
     from docgen_core.runs.plan import RunRequest, create_run
 
-    check_run_id(run)
     version = here.settings.catalogue or _catalogue_in_use(here, run) or _any_catalogue(here, selection, workers, voice)
     request = RunRequest(
         run_id=run, documents=documents, seed=seed, selection=selection, catalogue=version, unit_size=unit_size

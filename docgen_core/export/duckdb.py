@@ -193,6 +193,9 @@ class DuckDBSink(GoldenSink):
     @contextmanager
     def _spooling(self) -> Iterator[None]:
         """The folder of the spool, without what a killed export left in it; nothing else in it is touched."""
+        # What is behind a link is somebody else's.
+        if self._spool.is_symlink() or self._spool.is_file():
+            raise UsageError(f"{self._spool} is in the way: a folder of that name is to hold shards; remove it")
         self._spool.mkdir(exist_ok=True)
         self._empty_spool()
         try:
@@ -238,7 +241,15 @@ class DuckDBSink(GoldenSink):
         with self._errors_told(), ExitStack() as held:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             held.enter_context(self._peers_kept_out())
+            if not self._path.exists():
+                held.callback(self._unmake)
             yield self._bounded(held.enter_context(_given(self._client) if self._client else self._opened()))
+
+    def _unmake(self) -> None:
+        """Remove a file that was made for an export, and to which nothing was committed."""
+        if not self._registered:
+            for file in (self._path, self._path.with_name(f"{self._path.name}.wal")):
+                file.unlink(missing_ok=True)
 
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -288,7 +299,8 @@ class DuckDBSink(GoldenSink):
         except (duckdb.Error, OSError) as error:
             if _NO_DATABASE in str(error):
                 raise UsageError(f"{self._path} is no DuckDB database; name another file") from error
-            raise StorageFailed(f"{self._path}: {_advice(error)}") from error
+            place = getattr(error, "filename", None) or self._path
+            raise StorageFailed(f"{place}: {_advice(error)}") from error
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import re
 import shutil
@@ -26,6 +27,8 @@ import psutil
 
 if TYPE_CHECKING:
     from playwright.sync_api import CDPSession, Playwright
+
+_log = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
@@ -76,9 +79,12 @@ class LivePage:
             self._look(others)
 
     def _start(self, executable: Path, html: str) -> CDPSession:
+        import asyncio
+
         from playwright.sync_api import sync_playwright
 
         self._playwright = sync_playwright().start()
+        asyncio.get_running_loop().set_exception_handler(_note)  # playwright's, within which this thread now is
         # The browser's first page and no other one obeys the switch for frames; a persistent context shows it.
         context = self._playwright.chromium.launch_persistent_context(
             _TEMPORARY_PROFILE,
@@ -197,6 +203,15 @@ def _command(process: psutil.Process) -> list[str]:
     return []
 
 
+def _note(_: object, context: Mapping[str, Any]) -> None:
+    """Keep what playwright's loop has to say off standard error.
+
+    A driver that went away fails a future of playwright's own, which nobody asks; who waited for an
+    answer has met `BrowserGone`.
+    """
+    _log.debug("%s", context["message"], exc_info=context.get("exception"))
+
+
 def _kill(process: psutil.Process) -> None:
     with suppress(psutil.NoSuchProcess):
         process.kill()
@@ -204,7 +219,7 @@ def _kill(process: psutil.Process) -> None:
 
 def _reason(error: Exception) -> str:
     """One line of playwright's many: what the browser said last, if it did not come up."""
-    said = re.findall(r"\[err\] (.+)", str(error))
+    said = re.findall(r"\[err\] (?!\[\S*:INFO:)(.+)", str(error))
     return said[-1].strip() if said else _first_line(str(error))
 
 

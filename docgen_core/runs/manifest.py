@@ -302,7 +302,8 @@ def sealed_digest(blobs: BlobStore, run_id: str) -> str | None:
         return None
 
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+"""What a marker holds."""
 
 
 def read_root(blobs: BlobStore, prefix: str) -> Root:
@@ -314,7 +315,7 @@ def read_root(blobs: BlobStore, prefix: str) -> Root:
     refuse_withdrawn(blobs, run_id)
     sealed = sealed_digest(blobs, run_id)
     if sealed is not None:
-        if not _DIGEST.fullmatch(sealed):
+        if not DIGEST.fullmatch(sealed):
             raise Damage(f"marker {sealed_key(run_id)!r} holds no digest; run `docgen verify {run_id}`")
         return parse(Root, key, read_checked(blobs, key, sealed))
     try:

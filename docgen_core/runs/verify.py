@@ -29,6 +29,7 @@ from docgen_core.runs.keys import (
     unit_of,
 )
 from docgen_core.runs.manifest import (
+    DIGEST,
     Part,
     PartEntry,
     Plan,
@@ -188,9 +189,12 @@ class _Verifier:
         if data is None:
             return None
         found = sha256_hex(data)
-        if stored and sealed and stored != sealed:
+        if sealed is not None and not DIGEST.fullmatch(sealed):
+            self._find(FindingKind.CHANGED, sealed_key(self.run_id), "the marker holds no digest")
+            sealed = None
+        elif stored and sealed and stored != sealed:
             self._find(FindingKind.MISMATCH, sealed_key(self.run_id), f"the marker holds {sealed}, the store {stored}")
-        if sealed is None:
+        elif sealed is None:
             advice = f"the run has a root and no marker; `docgen work {self.run_id}` puts it"
             self._find(FindingKind.MISSING, sealed_key(self.run_id), advice)
         expected = stored or sealed

@@ -59,6 +59,14 @@ def test_the_wrong_folder_is_left_as_it_is(tmp_path: Path, type_in: Any, command
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "command", ["generate R9", "plan catalogue-r9", "catalogue build V9", "catalogue build v9 --mix cheap"]
+)
+def test_what_cannot_begin_leaves_no_state(tmp_path: Path, type_in: Any, command: str) -> None:
+    assert type_in(tmp_path)(*command.split()).code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("flags", RUNS)
 def test_a_run_that_cannot_be(shop: Any, flags: str) -> None:
     refused = shop("generate", "r9", *flags.split())

@@ -66,6 +66,9 @@ def test_runs_are_steered_looked_at_and_taken_back(store: Store, docgen: Any, tm
     spent = typed("spend", "catalogue-v1", "--json").json
     assert (spent["total"]["cost"], spent["budget"]["available"]) == (4, 6)
 
+    refused = typed("budget", "r1", "5")
+    assert refused.code == 2 and "run 'r1' makes documents, which asks no language model" in refused.complaint
+
     assert typed("pause", "r1").code == 0
     assert typed("status", "r1", "--wait").json["state"] == "PAUSED"
     idle = typed("work", "r1")

@@ -103,6 +103,24 @@ def test_a_spool_that_a_killed_export_left_goes_and_a_strangers_file_in_it_stays
     assert [left.name for left in spool.iterdir()] == ["letters.txt"]
 
 
+@pytest.mark.parametrize("linked", [True, False])
+def test_what_stands_where_the_spool_is_to_be_is_named_and_left_alone(
+    blobs: BlobStore, file: Path, linked: bool
+) -> None:
+    spool, mine = file.with_name(f"{file.name}.spool"), file.with_name("mine")
+    mine.mkdir()
+    (mine / "0.parquet").write_bytes(b"mine")
+    if linked:
+        spool.symlink_to(mine)
+    else:
+        spool.write_bytes(b"mine")
+    seal(blobs, "r1", orders_and_notes("r1"))
+    with pytest.raises(UsageError, match=r"\.spool is in the way"):
+        export("r1", blobs, file)
+    assert (mine / "0.parquet").read_bytes() == b"mine"
+    assert not file.exists(), "an export that failed leaves no file that it made"
+
+
 def test_what_is_held_stands_in_a_table(blobs: BlobStore, file: Path) -> None:
     roots = {run_id: seal(blobs, run_id, orders_and_notes(run_id)).digest for run_id in ("r1", "r2")}
     for run_id in ("r1", "r2", "r1"):
@@ -156,7 +174,7 @@ def test_a_column_type_with_no_place_is_refused(blobs: BlobStore, file: Path) ->
     seal(blobs, "r1", {"odd": [sink.getvalue().to_pybytes()]})
     with pytest.raises(UsageError, match=r"odd\.at: a golden column of type timestamp"):
         export("r1", blobs, file)
-    assert ask(file, "SELECT * FROM duckdb_tables()") == []
+    assert not file.exists()
 
 
 def test_printed_values_are_a_view(blobs: BlobStore, file: Path) -> None:

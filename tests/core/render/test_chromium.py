@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import http.server
 import os
 import signal
@@ -225,6 +226,9 @@ def test_a_browser_that_died_is_replaced(
         os.kill(process_id, signal.SIGKILL)
     assert own.render(page, document_id="d", subject="s") == before
     assert "no answer" not in caplog.text, "its end is seen, not waited for"
+    assert "INFO:CONSOLE" not in caplog.text, "what it said when it was well is no reason"
+    gc.collect()
+    assert [record for record in caplog.records if record.name == "asyncio"] == [], "told once, and not on stderr too"
     assert not set(old) & set(own.process_ids())
     _wait_until_ended(old)
 

@@ -126,6 +126,9 @@ def test_the_root_is_held_against_marker_and_store(sealed: Any) -> None:
     sealed.blobs.put("sealed/r1", b"0" * 64 + b"\n")
     assert named(verify(sealed), FindingKind.MISMATCH) == ["sealed/r1"]
     assert named(verify(sealed, state=False), FindingKind.CHANGED) == [f"{PREFIX}/manifest.json"]
+    sealed.blobs.put("sealed/r1", b"")
+    assert named(verify(sealed), FindingKind.CHANGED) == ["sealed/r1"]
+    assert named(verify(sealed, state=False), FindingKind.CHANGED) == ["sealed/r1"]
     sealed.blobs.put("sealed/r1", sha256_hex(root).encode())
     assert verify(sealed).ok
     sealed.blobs.delete("sealed/r1")
