@@ -129,6 +129,7 @@ def test_the_graph_and_the_metadata_show_what_was_made(deployment: Deployment, p
     page.get_by_text("Lineage", exact=True).first.click()
     page.get_by_text("golden_shards").last.wait_for()
     page.get_by_text(re.compile("Passed$")).first.wait_for()
+    expect(page.get_by_text("Loading")).to_have_count(0, timeout=PATIENCE_MS)
     keep(page, "graph")
     page.set_viewport_size(WINDOW)
 
