@@ -5,6 +5,7 @@ How a planned run is worked on from here (signals, fleets, reports) is `draining
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +35,7 @@ from docgen_core.errors import UsageError
 
 if TYPE_CHECKING:
     from docgen_core.llm.mix import ProviderMix
-    from docgen_core.runs.plan import PlannedRun
+    from docgen_core.runs.plan import PlannedRun, RunRequest
     from docgen_core.runs.selection import CatalogueSpec, Selection
 
 DEFAULT_CATALOGUE = "default"
@@ -56,13 +57,11 @@ def plan(
     blobs: Blobs = None,
 ) -> int:
     """Plan a run without working on it; planning it again changes nothing."""
-    from docgen_core.runs.keys import check_run_id
     from docgen_core.runs.plan import fleet_warning
 
-    check_run_id(run)
-    selection = wishes.selection()
+    request = _asked(run, documents, seed, wishes, unit_size)
     with places(state, blobs, catalogue=catalogue) as here:
-        planned = _planned(here, run, documents, seed, selection, unit_size, workers=1, voice=Voice.of(False))
+        planned = _planned(here, request, workers=1, voice=Voice.of(False))
         marker = planned.run.marker
         if tasks and (warning := fleet_warning(marker.total_units, tasks)):
             console.note(warning)
@@ -121,13 +120,10 @@ def generate(
     blobs: Blobs = None,
 ) -> int:
     """Plan a run and drain it. The same command again resumes it, and ends at once when it is done."""
-    from docgen_core.runs.keys import check_run_id
-
-    check_run_id(run)
-    selection = wishes.selection()
+    request = _asked(run, documents, seed, wishes, unit_size)
     voice = Voice.of(as_json)
     with places(state, blobs, catalogue=catalogue) as here, stopping() as stop:
-        planned = _planned(here, run, documents, seed, selection, unit_size, workers, voice)
+        planned = _planned(here, request, workers, voice)
         for warning in planned.warnings:
             console.note(warning)
         if planned.created:
@@ -286,23 +282,26 @@ def _build(here: Places, version: str, spec: CatalogueSpec, workers: int, stop: 
     return drain(here, planned.run.run_id, workers, stop, voice)
 
 
-def _planned(
-    here: Places,
-    run: str,
-    documents: int,
-    seed: int,
-    selection: Selection,
-    unit_size: int | None,
-    workers: int,
-    voice: Voice,
-) -> PlannedRun:
-    from docgen_core.runs.plan import RunRequest, create_run
+def _asked(run: str, documents: int, seed: int, wishes: Wishes, unit_size: int | None) -> RunRequest:
+    """The request, its catalogue still open. What could be planned on none is refused before a store is made."""
+    from docgen_core.runs.plan import RunRequest, check_request
 
-    version = here.settings.catalogue or _catalogue_in_use(here, run) or _any_catalogue(here, selection, workers, voice)
     request = RunRequest(
-        run_id=run, documents=documents, seed=seed, selection=selection, catalogue=version, unit_size=unit_size
+        run_id=run, documents=documents, seed=seed, selection=wishes.selection(), catalogue="", unit_size=unit_size
     )
-    return create_run(here.state, here.blobs, request, workers=workers)
+    check_request(request)
+    return request
+
+
+def _planned(here: Places, request: RunRequest, workers: int, voice: Voice) -> PlannedRun:
+    from docgen_core.runs.plan import create_run
+
+    version = (
+        here.settings.catalogue
+        or _catalogue_in_use(here, request.run_id)
+        or _any_catalogue(here, request.selection, workers, voice)
+    )
+    return create_run(here.state, here.blobs, replace(request, catalogue=version), workers=workers)
 
 
 def _catalogue_in_use(here: Places, run: str) -> str | None:

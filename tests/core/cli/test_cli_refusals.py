@@ -60,7 +60,11 @@ def test_the_wrong_folder_is_left_as_it_is(tmp_path: Path, type_in: Any, command
 
 
 @pytest.mark.parametrize(
-    "command", ["generate R9", "plan catalogue-r9", "catalogue build V9", "catalogue build v9 --mix cheap"]
+    "command",
+    [
+        *("generate R9", "plan catalogue-r9", "plan r9 --locale de-ED", "generate r9 --locale de-ED"),
+        *("catalogue build V9", "catalogue build v9 --mix cheap"),
+    ],
 )
 def test_what_cannot_begin_leaves_no_state(tmp_path: Path, type_in: Any, command: str) -> None:
     assert type_in(tmp_path)(*command.split()).code == 2
