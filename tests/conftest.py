@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -18,9 +19,19 @@ FABRICATED = Path(__file__).parent / "fabricated"
 SERVERS = Path(__file__).parent / "servers"
 """Servers that tests start, each as fixtures of a module of its own."""
 
-LONGEST_FIRST = ("tests/e2e/deployment/", "tests/e2e/", "tests/contract/", "tests/assets/", "tests/")
+LONGEST_FIRST = (
+    "tests/e2e/deployment/",
+    "tests/e2e/",
+    "tests/contract/",
+    "tests/assets/",
+    "tests/simulator/",
+    "tests/core/render/",
+    "tests/",
+)
 """A module goes to one process whole: a long one that came last would keep one core waiting for the other."""
 
+# Hundreds of modules of tests and what they import: nothing of it is garbage, and to look costs each process seconds.
+gc.disable()
 sys.path[:0] = [str(PACKS), str(FABRICATED), str(SERVERS)]
 pytest_plugins = ["blob_servers", "state_servers", "warehouse_servers", "athena_server"]
 
@@ -30,6 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: next(place for place, rooms in enumerate(LONGEST_FIRST) if item.nodeid.startswith(rooms))
     )
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for among what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import gc
 import logging
 import math
 import os
@@ -129,10 +130,15 @@ def library() -> Any:
     """The module litellm, told to fetch nothing and to say nothing. Raises `MissingExtra`."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    collecting = gc.isenabled()
+    gc.disable()  # three thousand modules are loaded, none of them garbage: to look costs half a second and more
     try:
         import litellm
     except ImportError:
         raise MissingExtra("calling a language model", "models") from None
+    finally:
+        if collecting:
+            gc.enable()
     # Of replies with other types than a vendor's should have: several lines each, and nothing to do about them.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     litellm.suppress_debug_info = True
