@@ -420,6 +420,8 @@ def _advice(error: Exception) -> str:
         holder = re.search(r"PID \d+", str(error))
         who = f"another process ({holder[0]})" if holder else "another process"
         return f"{who} has it open; close it there, then export again"
+    if isinstance(error, duckdb.ConnectionException):
+        return "this process has it open with other settings; close it there, then export again"
     if isinstance(error, duckdb.OutOfMemoryException):
         return f"DuckDB's memory is used up; give the sink more, such as ?memory_mb={4 * MEMORY_MB}"
     if isinstance(error, OSError):

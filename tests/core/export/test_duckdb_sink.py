@@ -232,6 +232,15 @@ def test_case_21_a_session_that_holds_the_file_is_named_in_a_line(blobs: BlobSto
     assert ask(file, "SELECT count(*) FROM orders") == [(2,)]
 
 
+def test_a_session_of_this_process_with_other_settings_is_named(blobs: BlobStore, file: Path) -> None:
+    seal(blobs, "r1", orders_and_notes("r1"))
+    with (
+        duckdb.connect(str(file), config={"threads": "4"}),
+        pytest.raises(StorageFailed, match="this process has it open with other settings; close it there"),
+    ):
+        export("r1", blobs, file)
+
+
 def test_a_reader_between_commit_and_register_is_no_matter(blobs: BlobStore, file: Path) -> None:
     seal(blobs, "r1", orders_and_notes("r1"))
     with closing(open_sink(str(file))) as sink:
