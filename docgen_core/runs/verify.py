@@ -153,6 +153,8 @@ class _Verifier:
     named: set[str] = field(default_factory=set)
     present: dict[str, int] = field(default_factory=dict)
     """Sizes by key of everything under the prefix."""
+    unread: set[int] = field(default_factory=set)
+    """Units whose part is gone or damaged: what it named, nobody can say."""
     bytes_seen: int = 0
 
     def verify(self) -> Verification:
@@ -164,6 +166,7 @@ class _Verifier:
         plan = self._plan(root)
         entries = self._entries(root, recorded)
         parts = [part for entry in entries if (part := self._part(entry, plan)) is not None]
+        self.unread = {entry.unit for entry in entries} - {part.unit for part in parts}
         if root is not None and self.units is None:
             self._compare_rows(root, parts)
         self._unnamed()
@@ -315,7 +318,7 @@ class _Verifier:
     def _unnamed(self) -> None:
         for key in self.present.keys() - self.named:
             unit = unit_of(self.prefix, key)
-            if self.units is not None and unit is not None and unit not in self.units:
+            if unit in self.unread or (self.units is not None and unit is not None and unit not in self.units):
                 continue
             if is_usage(self.prefix, key):
                 continue  # what was spent is no part of what was made: nobody has to name it
