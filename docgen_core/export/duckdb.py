@@ -7,8 +7,7 @@ no longer, so that the file is free for readers between exports. A killed export
 an uncommitted transaction is not in the file when it is next opened.
 
 DuckDB parses the shards itself, which takes a fifth less time and a third less memory than Arrow's
-batches: their checked bytes lie in the folder `<file>.spool` until they are inserted. What a killed
-export left there goes when the next one begins.
+batches: their checked bytes lie in the folder `<file>.spool` until they are inserted (spool.py).
 
 `docgen_exports` says what is held: a row per run and table. Only tables named there are ever deleted
 from; a table of the user's own in the same file is never touched, unless it has the name of a golden
@@ -22,8 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -34,13 +31,12 @@ import tenacity
 
 from docgen_core.errors import StorageFailed, UsageError
 from docgen_core.export.contract import BATCH_ROWS, GoldenSink, Shard, odd_columns
+from docgen_core.export.spool import Spool
 
 MEMORY_MB = 112
 """DuckDB's own bound; beyond it, it writes to disk. With Python and Arrow an export stays under 400 MB."""
 THREADS = 1
 """Inserting threads. A second one gains nothing and tears row groups."""
-INSERT_BYTES = 4 * 1024 * 1024
-"""Small shards are gathered up to this before they are inserted: a statement costs 3 ms."""
 WAIT_SECONDS = 10.0
 """For somebody's session that holds the file: it may never end, so it is soon named."""
 PEER_WAIT_SECONDS = 900.0
@@ -67,15 +63,6 @@ SELECT run_id, document_id, table_name, row_key, column_name, any_value(value) A
 FROM {BOXES} GROUP BY ALL"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Spooled:
-    """A shard's bytes, on their way into the table."""
-
-    path: Path
-    bytes: int
-    rows: int
-
-
 class DuckDBSink(GoldenSink):
     """Tables of one file. `client` gives the connection to it; without one the file is opened here."""
 
@@ -92,8 +79,7 @@ class DuckDBSink(GoldenSink):
         self._memory_mb = memory_mb
         self._wait_seconds = wait_seconds
         self.uri = _uri(path, memory_mb, wait_seconds)
-        self._spool = path.with_name(f"{path.name}.spool")
-        self._spooled_files = count()
+        self._spool = Spool(path.with_name(f"{path.name}.spool"))
         self._session = ExitStack()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._run_id = self._root_sha256 = ""
@@ -106,7 +92,7 @@ class DuckDBSink(GoldenSink):
         with ExitStack() as opening:
             connection = opening.enter_context(self._locked())
             with self._errors_told():
-                opening.enter_context(self._spooling())
+                opening.enter_context(self._spool.opened())
                 connection.begin()
                 connection.execute(_EXPORTS_DDL)
                 _delete_run(connection, run_id)
@@ -120,13 +106,10 @@ class DuckDBSink(GoldenSink):
             _make_table(connection, self._path, table, schema)
         insert = f"INSERT INTO {_quoted(table)} SELECT * FROM read_parquet(?, hive_partitioning = false)"
         rows = 0
-        for files in self._gathered(shards):
-            with self._errors_told():
-                connection.execute(insert, [[str(file.path) for file in files]])
-                for file in files:
-                    file.path.unlink()
-            rows += sum(file.rows for file in files)
         with self._errors_told():
+            for files in self._spool.gathered(shards):
+                connection.execute(insert, [[str(file.path) for file in files]])
+                rows += sum(file.rows for file in files)
             connection.execute(
                 f"INSERT INTO {EXPORTS} VALUES (?, ?, ?, ?)", [self._run_id, self._root_sha256, table, rows]
             )
@@ -189,46 +172,6 @@ class DuckDBSink(GoldenSink):
     def close(self) -> None:
         """Drop a replacement under way."""
         self.abort()
-
-    @contextmanager
-    def _spooling(self) -> Iterator[None]:
-        """The folder of the spool, without what a killed export left in it; nothing else in it is touched."""
-        # What is behind a link is somebody else's.
-        if self._spool.is_symlink() or self._spool.is_file():
-            raise UsageError(f"{self._spool} is in the way: a folder of that name is to hold shards; remove it")
-        self._spool.mkdir(exist_ok=True)
-        self._empty_spool()
-        try:
-            yield
-        finally:
-            self._empty_spool()
-            with suppress(OSError):  # somebody's own files keep it
-                self._spool.rmdir()
-
-    def _empty_spool(self) -> None:
-        for file in self._spool.glob("[0-9]*.parquet"):
-            file.unlink(missing_ok=True)
-
-    def _gathered(self, shards: Iterable[Shard]) -> Iterator[list[_Spooled]]:
-        """The shards in order, in the spool and no longer in memory, together as long as they are small."""
-        gathered: list[_Spooled] = []
-        size = 0
-        # Not a loop over the shards themselves, which would hold one of them while it is inserted.
-        for file in map(self._spooled, shards):
-            gathered.append(file)
-            size += file.bytes
-            if size >= INSERT_BYTES:
-                yield gathered
-                gathered, size = [], 0
-        if gathered:
-            yield gathered
-
-    def _spooled(self, shard: Shard) -> _Spooled:
-        """A file that holds the shard's bytes. A name is used once: DuckDB remembers what it saw in a file."""
-        file = self._spool / f"{next(self._spooled_files)}.parquet"
-        with self._errors_told():
-            file.write_bytes(shard.data)
-        return _Spooled(file, len(shard.data), shard.rows)
 
     def _begun(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:

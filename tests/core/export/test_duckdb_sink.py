@@ -22,7 +22,7 @@ from docgen_core.blobs.contract import BlobStore
 from docgen_core.blobs.memory import MemoryBlobStore
 from docgen_core.errors import Damage, StorageFailed, UsageError
 from docgen_core.export import duckdb as duckdb_sink
-from docgen_core.export import export_run, open_sink
+from docgen_core.export import export_run, open_sink, spool
 from docgen_core.golden import FIELD_BOXES, KEY_FIELDS, column
 from docgen_core.runs.shards import encode_shard
 
@@ -77,7 +77,7 @@ def test_decimals_are_exact_to_the_last_of_38_digits(blobs: BlobStore, file: Pat
 def test_small_shards_are_gathered_and_large_ones_split_with_no_row_lost(
     blobs: BlobStore, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duckdb_sink, "INSERT_BYTES", 2_000)
+    monkeypatch.setattr(spool, "GATHERED_BYTES", 2_000)
     rows = [
         [
             {**keys("r1", unit * 1000 + row), "po_number": str(row), "due": None, "rate": Decimal(row), "copies": row}
