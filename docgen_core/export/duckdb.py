@@ -79,7 +79,7 @@ class DuckDBSink(GoldenSink):
         self._memory_mb = memory_mb
         self._wait_seconds = wait_seconds
         self.uri = _uri(path, memory_mb, wait_seconds)
-        self._spool = Spool(path.with_name(f"{path.name}.spool"))
+        self._spool = Spool(path)
         self._session = ExitStack()
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._run_id = self._root_sha256 = ""
@@ -106,10 +106,11 @@ class DuckDBSink(GoldenSink):
             _make_table(connection, self._path, table, schema)
         insert = f"INSERT INTO {_quoted(table)} SELECT * FROM read_parquet(?, hive_partitioning = false)"
         rows = 0
-        with self._errors_told():
-            for files in self._spool.gathered(shards):
+        for files in self._spool.gathered(shards):
+            with self._errors_told():
                 connection.execute(insert, [[str(file.path) for file in files]])
-                rows += sum(file.rows for file in files)
+            rows += sum(file.rows for file in files)
+        with self._errors_told():
             connection.execute(
                 f"INSERT INTO {EXPORTS} VALUES (?, ?, ?, ?)", [self._run_id, self._root_sha256, table, rows]
             )

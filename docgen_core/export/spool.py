@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from docgen_core.errors import UsageError
+from docgen_core.errors import StorageFailed, UsageError
 from docgen_core.export.contract import Shard
 
 GATHERED_BYTES = 4 * 1024 * 1024
@@ -29,15 +29,15 @@ class Spooled:
 
 
 class Spool:
-    """Takes shards in a `with` block, and is gone after it. Raises `OSError` for what the disk refuses."""
+    """Takes shards in a `with` block, and is gone after it. Raises `StorageFailed` for a shard that finds no room."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, file: Path) -> None:
+        self._file, self._folder = file, file.with_name(f"{file.name}.spool")
         self._numbers = count()
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Make the folder. Raises `UsageError` when something else has its name."""
+        """Make the folder. Raises `UsageError` when something else has its name, `OSError` where none can be made."""
         # What a link leads to is not ours to empty.
         if self._folder.is_symlink() or self._folder.is_file():
             raise UsageError(f"{self._folder} is in the way: a folder of that name is to hold shards; remove it")
@@ -69,7 +69,10 @@ class Spool:
     def _write(self, shard: Shard) -> Spooled:
         """A name is used once: DuckDB remembers what it saw in a file."""
         path = self._folder / f"{next(self._numbers)}.parquet"
-        path.write_bytes(shard.data)
+        try:
+            path.write_bytes(shard.data)
+        except OSError as error:
+            raise StorageFailed(f"{self._file}: {error.strerror}; shards wait beside it: free some space") from error
         return Spooled(path, len(shard.data), shard.rows)
 
     def _empty(self) -> None:

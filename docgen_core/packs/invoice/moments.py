@@ -36,7 +36,6 @@ _HALVES: Mapping[str, frozenset[int]] = {
     "winter": frozenset({10, 11, 12, 1, 2, 3}),
 }
 """Months north of the equator, where there are four seasons, and where a tariff has two."""
-_SOUTHERN = frozenset({"AU", "BR", "ZA"})
 
 
 def fits(product: Row, business_type: str, jurisdiction: Jurisdiction, first: date, last: date) -> bool:
@@ -46,7 +45,7 @@ def fits(product: Row, business_type: str, jurisdiction: Jurisdiction, first: da
         return False
     language = content.language_of(jurisdiction.locale)
     months, weekdays = _said(product.get("name", ""), niche, family, business_type, language)
-    shift = 6 if jurisdiction.code in _SOUTHERN else 0
+    shift = 6 if jurisdiction.southern else 0
     if months and not {(day.month - 1 + shift) % 12 + 1 for day in (first, last)} & months:
         return False
     days = range(min(7, (last - first).days + 1))

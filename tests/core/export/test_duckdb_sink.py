@@ -23,6 +23,7 @@ from docgen_core.blobs.memory import MemoryBlobStore
 from docgen_core.errors import Damage, StorageFailed, UsageError
 from docgen_core.export import duckdb as duckdb_sink
 from docgen_core.export import export_run, open_sink, spool
+from docgen_core.export.contract import Shard
 from docgen_core.golden import FIELD_BOXES, KEY_FIELDS, column
 from docgen_core.runs.shards import encode_shard
 
@@ -334,6 +335,16 @@ def test_what_tables_cannot_go_into_is_told_in_a_line(blobs: BlobStore, file: Pa
     assert named in str(caught.value)
     assert str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_stream_raises_is_not_taken_for_a_fault_of_the_file(file: Path) -> None:
+    def stream() -> Iterator[Shard]:
+        yield from ()
+        raise OSError("mine")
+
+    with closing(open_sink(str(file))) as sink, pytest.raises(OSError, match=r"^mine$"), sink.replacing("r1", "0" * 64):
+        sink.write("orders", ORDERS, stream())
+    assert not file.exists()
 
 
 def test_a_full_disk_is_told_in_a_line_and_loses_nothing(blobs: BlobStore, file: Path) -> None:

@@ -23,6 +23,7 @@ class Australia(ValueAddedTax):
     tax_names = {"en": "GST"}
     service_abroad = "G"
     winters = False
+    southern = True
     holidays = frozenset(((1, 1), (1, 26), (4, 25), (12, 25), (12, 26)))
     closed = frozenset(((4, 25), (12, 25)))
     net_days = {30: 40, 14: 30, 7: 18, 21: 6, 0: 6}

@@ -105,6 +105,8 @@ class Jurisdiction(ABC):
     """Legal forms of those it is kept back from; where none is named, of all."""
     winters: ClassVar[bool] = True
     """Whether snow falls, and nothing grows then."""
+    southern: ClassVar[bool] = False
+    """Whether its winter is in July."""
     deposits: ClassVar[tuple[Decimal, Decimal] | None] = None
     """Usual deposits on a case of bottles or cans and on one of them, where there are any."""
     tip_percents: ClassVar[tuple[int, ...]] = ()

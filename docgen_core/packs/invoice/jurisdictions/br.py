@@ -41,6 +41,7 @@ class Brazil(ValueAddedTax):
     """Small companies under the Simples Nacional are spared."""
     roundings = {RoundingPolicy.PER_BUCKET: 45, RoundingPolicy.PER_LINE: 55}
     winters = False
+    southern = True
     holidays = frozenset(((1, 1), (4, 21), (5, 1), (9, 7), (10, 12), (11, 2), (11, 15), (12, 25)))
     closed = frozenset(((1, 1), (12, 25)))
     net_days = {30: 42, 28: 20, 15: 14, 10: 8, 60: 4, 0: 12}

@@ -23,6 +23,7 @@ class SouthAfrica(ValueAddedTax):
     tax_names = {"en": "VAT"}
     service_abroad = "G"
     winters = False
+    southern = True
     holidays = frozenset(((1, 1), (3, 21), (4, 27), (5, 1), (6, 16), (8, 9), (9, 24), (12, 16), (12, 25), (12, 26)))
     closed = frozenset(((12, 25),))
     net_days = {30: 60, 14: 10, 7: 12, 60: 6, 0: 12}
